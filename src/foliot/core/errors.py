@@ -1,0 +1,104 @@
+"""What can go wrong. Every error carries its data, so a caller can branch and a log can index.
+
+`code` is the REST contract's word; `field` names what the user must change; `hint` says how.
+Translation to HTTP, exit codes and log lines happens once, at the edge.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+from uuid import UUID
+
+
+class FoliotError(Exception):
+    """The root of everything Foliot raises on purpose."""
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+
+
+@dataclass(eq=False)
+class InvalidInput(FoliotError):
+    """A value the user gave cannot be used as it stands."""
+
+    code: ClassVar[str] = "VALIDATION_ERROR"
+
+    reason: str
+    field: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.field}: " if self.field else ""
+        fix = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.reason}{fix}"
+
+
+@dataclass(eq=False)
+class InvalidCron(InvalidInput):
+    """The cron expression does not parse, or can never match."""
+
+    code: ClassVar[str] = "INVALID_CRON"
+
+    expression: str = ""
+    field: str | None = "cron_expression"
+
+
+@dataclass(eq=False)
+class InvalidTimezone(InvalidInput):
+    """No such IANA zone."""
+
+    code: ClassVar[str] = "INVALID_TIMEZONE"
+
+    timezone: str = ""
+    field: str | None = "timezone"
+
+
+@dataclass(eq=False)
+class InvalidSchedule(InvalidInput):
+    """The parts of a schedule contradict each other, or one is missing."""
+
+    code: ClassVar[str] = "INVALID_SCHEDULE"
+
+
+@dataclass(eq=False)
+class InvalidGraph(InvalidInput):
+    """A DAG that cannot be run: a task named twice, a dependency that does not exist."""
+
+    tasks: tuple[str, ...] = ()
+    field: str | None = "tasks"
+
+
+@dataclass(eq=False)
+class CycleDetected(InvalidInput):
+    """Dependencies that lead back to themselves; `cycle` ends with the name it began with."""
+
+    code: ClassVar[str] = "CYCLE_DETECTED"
+
+    cycle: tuple[str, ...] = ()
+    field: str | None = "dependencies"
+
+
+@dataclass(eq=False)
+class IllegalTransition(FoliotError):
+    """An event the state machine has no row for: a bug or a race, never a user's fault."""
+
+    code: ClassVar[str] = "ILLEGAL_TRANSITION"
+
+    state: str
+    event: str
+    allowed: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        events = ", ".join(self.allowed) or "nothing: it is final"
+        return f"{self.state} does not take {self.event} (it takes {events})"
+
+
+@dataclass(eq=False)
+class Superseded(FoliotError):
+    """A result, heartbeat or log came from a claim that is no longer the current one."""
+
+    code: ClassVar[str] = "SUPERSEDED"
+
+    execution_id: UUID
+    fence: int
+
+    def __str__(self) -> str:
+        return f"execution {self.execution_id} is no longer held under fence {self.fence}"
