@@ -77,6 +77,35 @@ class CycleDetected(InvalidInput):
 
 
 @dataclass(eq=False)
+class InvalidExpression(InvalidInput):
+    """A condition or reference that does not parse; `position` counts characters from 0."""
+
+    expression: str = ""
+    position: int = 0
+
+
+@dataclass(eq=False)
+class ExpressionFailed(FoliotError):
+    """A well-formed expression met values it cannot use: a missing path, a number for a text."""
+
+    code: ClassVar[str] = "EXPRESSION_ERROR"
+
+    reason: str
+    expression: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.expression}: {self.reason}" if self.expression else self.reason
+
+
+@dataclass(eq=False)
+class UnresolvedKey(InvalidInput):
+    """A concurrency key that this payload cannot fill; `path` is what it looked for."""
+
+    path: str = ""
+    field: str | None = "concurrency.key"
+
+
+@dataclass(eq=False)
 class IllegalTransition(FoliotError):
     """An event the state machine has no row for: a bug or a race, never a user's fault."""
 

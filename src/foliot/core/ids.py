@@ -21,7 +21,7 @@ DagRunId = NewType("DagRunId", UUID)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SHARDS: Final = 64
 _MICROSECOND: Final = timedelta(microseconds=1)
-_MILLISECONDS_MAX: Final = (1 << 48) - 1
+_MILLISECONDS_MAX: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 def microseconds(at: datetime) -> int:
@@ -52,7 +52,7 @@ def after_execution(
     `completed_at` is the stored finish of the last parent, not the time of asking: a second asker
     must get the same id.
     """
-    ordered = b"".join(sorted(parent.bytes for parent in parents))
+    ordered = b"".join(sorted({parent.bytes for parent in parents}))
     return _execution(microseconds(completed_at) // 1000, b"after", job.bytes, ordered)
 
 
@@ -66,14 +66,22 @@ def requested_execution(
 
 
 def instant_of(execution: ExecutionId) -> datetime:
-    """When this execution was due, to the millisecond: it bounds the search for its history."""
-    return from_microseconds((execution.int >> 80) * 1000)
+    """When this execution was due, to the millisecond: it bounds the search for its history.
+
+    An id from outside may be any UUID: what Foliot cannot have made is refused, not looked up.
+    """
+    milliseconds = execution.int >> 80
+    if execution.version != 8 or milliseconds > _MILLISECONDS_MAX:
+        raise InvalidInput(f"{execution} is not an execution id", field="execution_id")
+    return from_microseconds(milliseconds * 1000)
 
 
 def _execution(milliseconds: int, kind: bytes, *parts: bytes) -> ExecutionId:
     """A UUIDv8: 48 bits of time, then 122 - 48 bits of a hash over length-prefixed parts."""
-    if not 0 <= milliseconds <= _MILLISECONDS_MAX:
-        raise InvalidInput("the time lies outside 1970 to 10889", field="scheduled_time")
+    if milliseconds < 0:
+        raise InvalidInput(
+            "the time lies before 1970", field="scheduled_time", hint="use a later time"
+        )
     digest = hashlib.blake2b(digest_size=10, person=b"foliot-exec")
     for part in (kind, *parts):
         digest.update(len(part).to_bytes(4, "big") + part)

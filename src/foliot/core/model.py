@@ -1,6 +1,6 @@
 """The nouns, frozen. Field names are those of the REST contract and of the tables.
 
-Nothing here validates or computes: `schedule`, `retry`, `rank`, `limits` and `graph` do that.
+Nothing here validates or computes: `schedule`, `retry`, `rank`, `limits` and `dag` do that.
 Times are aware datetimes in UTC, exact to the microsecond; durations are in seconds.
 """
 

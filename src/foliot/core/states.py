@@ -98,6 +98,7 @@ EXECUTION: Final[Mapping[tuple[ExecutionState, ExecutionEvent], ExecutionState]]
         (_S.WAITING, _E.RELEASE): _S.QUEUED,
         (_S.WAITING, _E.SUCCEED): _S.SUCCEEDED,  # a task that waits for an event gets it
         (_S.WAITING, _E.TIME_OUT): _S.TIMED_OUT,  # or does not get it in time
+        (_S.WAITING, _E.FAIL): _S.FAILED,  # its condition or inputs cannot be evaluated
         (_S.WAITING, _E.CANCEL): _S.CANCELLED,
         (_S.WAITING, _E.EXPIRE): _S.FAILED,
         (_S.WAITING, _E.SKIP): _S.SKIPPED,

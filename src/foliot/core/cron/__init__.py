@@ -1,0 +1,1 @@
+"""Cron expressions: `expression` parses them, `clock` finds their instants, `words` says them."""

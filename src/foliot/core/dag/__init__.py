@@ -1,0 +1,1 @@
+"""Workflows: `graph` is the definition, `run` decides what follows when a task ends."""

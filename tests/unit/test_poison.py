@@ -1,0 +1,62 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from foliot.core.model import RetryPolicy
+from foliot.core.poison import CrashDecision, Death, QueueAgain, RunAlone, after_death, is_poisoned
+from foliot.core.retry import DeadLetterReason, GiveUp
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+POLICY = RetryPolicy(max_attempts=10)
+POISON = GiveUp(DeadLetterReason.POISON)
+EXHAUSTED = GiveUp(DeadLetterReason.EXHAUSTED)
+
+
+@pytest.mark.parametrize(
+    ("death", "crash_count", "decision"),
+    [
+        (Death.NOT_STARTED, 0, QueueAgain()),
+        (Death.NOT_STARTED, 2, QueueAgain()),
+        (Death.SHARED, 0, RunAlone(0)),
+        (Death.SHARED, 2, RunAlone(2)),
+        (Death.ALONE, 0, RunAlone(1)),
+        (Death.ALONE, 1, RunAlone(2)),
+        (Death.ALONE, 2, POISON),
+        (Death.ALONE, 7, POISON),
+    ],
+)
+def test_only_crashes_alone_count_toward_the_limit(
+    death: Death, crash_count: int, decision: CrashDecision
+) -> None:
+    assert after_death(POLICY, 1, crash_count, death) == decision
+
+
+@pytest.mark.parametrize("death", [Death.NOT_STARTED, Death.SHARED, Death.ALONE])
+def test_the_attempts_still_end_it(death: Death) -> None:
+    assert after_death(POLICY, 10, 0, death) == EXHAUSTED
+
+
+def test_a_crash_that_is_both_the_last_attempt_and_the_limit_is_poison() -> None:
+    assert after_death(POLICY, 10, 2, Death.ALONE) == POISON
+
+
+def test_the_limit_is_the_jobs_own() -> None:
+    assert after_death(RetryPolicy(max_crashes=1), 1, 0, Death.ALONE) == POISON
+
+
+@pytest.mark.parametrize(
+    ("window", "seconds_ago", "poisoned"),
+    [
+        (60.0, [40, 20, 0], True),
+        (60.0, [60, 20, 0], False),
+        (60.0, [59.9, 20, 0], True),
+        (60.0, [20, 0], False),
+        (60.0, [500, 400, 300, 0], False),
+        (None, [2, 1, 0], False),
+    ],
+)
+def test_three_failures_within_the_window_are_poison_where_the_job_asks(
+    window: float | None, seconds_ago: list[float], poisoned: bool
+) -> None:
+    failed_at = [NOW - timedelta(seconds=each) for each in seconds_ago]
+    assert is_poisoned(RetryPolicy(poison_window_seconds=window), failed_at, NOW) is poisoned
