@@ -1,0 +1,1 @@
+"""PostgreSQL, the only truth: the one package that speaks SQL to it."""
