@@ -1,7 +1,7 @@
 """The cron dialect: an expression in, the sets of its fields out.
 
-Five fields, or six with seconds first. Nothing here knows a zone or an instant: `cron_wall` finds
-matching wall times and `cron_clock` turns those into instants. An expression that can never match
+Five fields, or six with seconds first. Nothing here knows a zone or an instant: `wall` finds
+matching wall times and `clock` turns those into instants. An expression that can never match
 is refused, so every search for a match ends.
 """
 

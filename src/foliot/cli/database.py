@@ -1,0 +1,56 @@
+"""`foliot db …`: the schema of the database."""
+
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def database() -> None:
+    """The database of FOLIOT_DATABASE_URL, or of a running `foliot up`."""
+
+
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of a running `foliot up`; if given, it wins over FOLIOT_DATABASE_URL."
+    "  [default: ./.foliot]",
+)
+
+
+@database.command()
+@data_dir_option
+def migrate(data_dir: Path | None) -> None:
+    """Bring the schema to the level of this version. Safe to run at any time, by anyone."""
+    from foliot.cli.loading import database_url_or_exit
+    from foliot.runtime.clock import SystemClock
+    from foliot.runtime.logs import set_up_logging
+    from foliot.runtime.service import run
+    from foliot.store.migrate import migrate as apply_migrations
+
+    set_up_logging("db", "WARNING")
+    url = database_url_or_exit(data_dir)
+    applied = run(apply_migrations(url, SystemClock()))
+    for name in applied:
+        click.echo(f"applied {name}")
+    if not applied:
+        click.echo("nothing to do: the schema is up to date")
+
+
+@database.command()
+@data_dir_option
+def status(data_dir: Path | None) -> None:
+    """Say which migrations are applied and which are pending."""
+    from foliot.cli.loading import database_url_or_exit
+    from foliot.runtime.service import run
+    from foliot.store.migrate import schema_status
+    from foliot.store.url import without_password
+
+    url = database_url_or_exit(data_dir)
+    found = run(schema_status(url))
+    click.echo(f"database {without_password(url)}")
+    for name in found.applied:
+        click.echo(f"applied  {name}")
+    for name in found.pending:
+        click.echo(f"pending  {name}")
+    click.echo("run `foliot db migrate`" if found.pending else "the schema is up to date")

@@ -1,0 +1,63 @@
+"""One child process in a session of its own, so that a terminal's Ctrl-C reaches only its parent.
+
+The parent decides when it ends: SIGTERM, ten seconds, SIGKILL. Should the parent die without a
+word, the child notices by its lifeline and leaves by itself.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import DEVNULL
+from asyncio.subprocess import Process as Subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+GRACE_SECONDS: Final = 10.0
+
+
+class ChildProcess:
+    def __init__(
+        self, argv: Sequence[str], *, environ: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> None:
+        self._argv = tuple(argv)
+        self._environ = dict(environ)
+        self._pass_fds = tuple(pass_fds)
+        self._process: Subprocess | None = None
+
+    @property
+    def pid(self) -> int | None:
+        alive = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and alive else None
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._argv,
+            env=self._environ,
+            pass_fds=self._pass_fds,
+            stdin=DEVNULL,
+            start_new_session=True,
+        )
+
+    async def wait(self) -> int:
+        """The exit status; a negative number is the signal that ended it."""
+        if self._process is None:
+            return 0
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        self._send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self.wait()
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)

@@ -1,0 +1,90 @@
+"""Start and end of a process's own work: the event loop, signals, tasks that belong to a block."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+# Ctrl-C, a polite kill, a terminal that was closed: all ask for the same.
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(
+    main: Coroutine[Any, Any, T],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(main)
+
+
+@asynccontextmanager
+async def background(work: Coroutine[Any, Any, None], *, name: str) -> AsyncIterator[None]:
+    """`work` runs while the block does and is cancelled at its end; its failure ends the block."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work, name=name)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+class SharedAnswer(Generic[T]):
+    """One question at a time: who asks meanwhile waits for the same answer.
+
+    Who stops waiting does not stop the asking: to withdraw a question from a peer that no longer
+    answers can take as long as the answer. The question itself must have an end of its own.
+    """
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._ask = ask
+        self._asking: asyncio.Task[T] | None = None
+
+    async def get(self, *, within_seconds: float) -> T:
+        """The answer, or TimeoutError."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        async with asyncio.timeout(within_seconds):
+            return await asyncio.shield(self._asking)
+
+    async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
+
+
+async def until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """`work` to its end, or cancelled as soon as `stop` is set; its error is raised here."""
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await asyncio.wait({working, stopping})
+    if not working.cancelled():
+        working.result()
+
+
+@contextmanager
+def stop_signals(*, first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
+    """The first signal asks for a clean stop, each further one for a quick one."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def hear() -> None:
+        nonlocal asked
+        react = again if asked else first
+        asked = True
+        react()
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, hear)
+    try:
+        yield
+    finally:
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)

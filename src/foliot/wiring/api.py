@@ -1,0 +1,71 @@
+"""The API role: database, readiness and routes, served until a signal says stop."""
+
+import logging
+import signal
+import socket
+
+import uvicorn
+
+from foliot.api.app import create_app
+from foliot.api.readiness import DatabaseReadiness
+from foliot.core.errors import InvalidInput
+from foliot.runtime.chance import random_name
+from foliot.runtime.clock import SystemClock
+from foliot.runtime.listener import inherited, listen, url_of
+from foliot.runtime.service import background, run
+from foliot.settings import Settings
+from foliot.store.connecting import ConnectionOptions
+from foliot.store.database import Database
+
+log = logging.getLogger(__name__)
+
+FINISH_WITHIN_SECONDS = 5
+
+
+def serve_api(settings: Settings, *, listen_fd: int | None = None) -> None:
+    """The API role, until SIGTERM or SIGINT; requests under way are finished first."""
+    database = Database(required_url(settings), ConnectionOptions(application_name="foliot api"))
+    listener = _listener(settings, listen_fd)
+    readiness = DatabaseReadiness(database, SystemClock())
+    config = uvicorn.Config(
+        create_app(readiness, random_name),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=FINISH_WITHIN_SECONDS,
+    )
+    server = uvicorn.Server(config)
+
+    def leave(*_: object) -> None:
+        server.should_exit = True
+
+    # uvicorn raises the signal again once it is done: with a handler of ours, the exit is clean.
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    run(_serve(server, listener, readiness), config.get_loop_factory())
+
+
+def required_url(settings: Settings) -> str:
+    if settings.database_url is None:
+        hint = "set it to a PostgreSQL 15 or newer, or start everything with `foliot up`"
+        raise InvalidInput("is not set", field="FOLIOT_DATABASE_URL", hint=hint)
+    return settings.database_url.get_secret_value()
+
+
+def _listener(settings: Settings, listen_fd: int | None) -> socket.socket:
+    if listen_fd is None:
+        return listen(settings.host, settings.port)
+    return inherited(listen_fd)
+
+
+async def _serve(
+    server: uvicorn.Server, listener: socket.socket, readiness: DatabaseReadiness
+) -> None:
+    log.info("listening on %s", url_of(listener))
+    try:
+        async with background(readiness.watch(), name="watch the database"):
+            await server.serve(sockets=[listener])
+    finally:
+        await readiness.close()
+    log.info("stopped")

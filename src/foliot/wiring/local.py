@@ -1,0 +1,228 @@
+"""Everything on one machine: a database of our own, the roles as child processes, one supervisor.
+
+Roles stop before the database they lean on. The supervisor never imports the user's code. What
+runs where is written to `server.json` in the data directory and told in a few lines.
+"""
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from socket import socket
+from typing import Final
+
+from foliot import __version__
+from foliot.embedded import EmbeddedServer
+from foliot.runtime.child import ChildProcess
+from foliot.runtime.clock import Clock, SystemClock
+from foliot.runtime.data_directory import (
+    DataDirectoryUnusable,
+    RunningRole,
+    RunningServer,
+    owned,
+    read_server_file,
+    remove_server_file,
+    write_server_file,
+)
+from foliot.runtime.lifeline import Lifeline
+from foliot.runtime.listener import PortInUse, listen, url_of
+from foliot.runtime.probe import not_ready_because
+from foliot.runtime.service import stop_signals, until
+from foliot.runtime.supervisor import Died, NotStarted, RoleEvent, Started, Supervisor
+from foliot.settings import Settings, file_variable, variable
+from foliot.store.connecting import wait_until_reachable
+from foliot.store.migrate import migrate
+from foliot.store.url import without_password
+
+URL: Final = variable("database_url")
+URL_FILE: Final = file_variable("database_url")
+POLL_SECONDS: Final = 0.05
+# After a supervisor was killed, its roles need a moment to notice and to let the port go.
+LEFTOVER_SECONDS: Final = 3.0
+SLOW_AFTER_SECONDS: Final = 15.0
+
+
+async def run_until_stopped(
+    settings: Settings, handlers: Sequence[str], *, say: Callable[[str], None]
+) -> None:
+    """Returns after a clean stop; raises what kept it from starting."""
+    clock = SystemClock()
+    with owned(settings.data_dir), closing(await _bind(settings, clock)) as listener:
+        await _LocalServer(settings, handlers, listener, clock, _steadfast(say)).run()
+    _steadfast(say)("stopped")
+
+
+async def _bind(settings: Settings, clock: Clock) -> socket:
+    killed = read_server_file(settings.data_dir) is not None
+    remove_server_file(settings.data_dir)
+    deadline = clock.monotonic() + (LEFTOVER_SECONDS if killed else 0)
+    while True:
+        try:
+            return listen(settings.host, settings.port)
+        except PortInUse:
+            if clock.monotonic() >= deadline:
+                raise
+        await clock.sleep(POLL_SECONDS)
+
+
+def _steadfast(say: Callable[[str], None]) -> Callable[[str], None]:
+    """A terminal that was closed is no reason to stop in disorder."""
+
+    def say_if_heard(line: str) -> None:
+        with suppress(OSError):
+            say(line)
+
+    return say_if_heard
+
+
+class _Postgres(EmbeddedServer):
+    """The embedded server as a process that can also be ended at once: it recovers by itself."""
+
+    def kill(self) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGQUIT)
+
+
+class _LocalServer:
+    def __init__(
+        self,
+        settings: Settings,
+        handlers: Sequence[str],
+        listener: socket,
+        clock: Clock,
+        say: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._handlers = tuple(handlers)
+        self._listener = listener
+        self._url = url_of(listener)
+        self._clock = clock
+        self._say = say
+        self._database_url = ""
+        self._postgres: EmbeddedServer | None = None
+        self._supervisor = Supervisor(clock, self._hear)
+
+    async def run(self) -> None:
+        stop = asyncio.Event()
+        with (
+            closing(Lifeline.open()) as self._lifeline,
+            stop_signals(first=stop.set, again=self._supervisor.kill),
+        ):
+            try:
+                async with self._supervisor:
+                    await until(stop, self._work())
+                    self._say("stopping (once more to stop at once) …")
+                    self._listener.close()
+            finally:
+                remove_server_file(self._settings.data_dir)
+
+    async def _work(self) -> None:
+        self._database_url = await self._reach_database()
+        await migrate(self._database_url, self._clock)
+        arguments = ["server", "--role", "api", "--listen-fd", str(self._listener.fileno())]
+        api = self._child(arguments, pass_fds=[self._listener.fileno()])
+        await self._supervisor.start("api", api)
+        await self._wait_until_ready()
+        for line in self._greeting():
+            self._say(line)
+        if self._handlers:
+            await self._check_handlers()
+        await asyncio.Event().wait()
+
+    async def _reach_database(self) -> str:
+        if self._settings.database_url is not None:
+            url = self._settings.database_url.get_secret_value()
+            await wait_until_reachable(url, self._clock)
+            return url
+        self._postgres = _Postgres(self._settings.data_dir)
+        await self._supervisor.start("postgres", self._postgres)
+        return self._postgres.url
+
+    def _child(self, arguments: Sequence[str], pass_fds: Sequence[int] = ()) -> ChildProcess:
+        environ = {key: value for key, value in os.environ.items() if key != URL_FILE}
+        # The address may hold a password: it goes by the environment, which `ps` does not show.
+        environ[URL] = self._database_url
+        lifeline = ["--lifeline-fd", str(self._lifeline.read_fd)]
+        return ChildProcess(
+            # -P: a file in the working directory must not stand in for a module of ours.
+            [sys.executable, "-P", "-m", "foliot", *arguments, *lifeline],
+            environ=environ,
+            pass_fds=[*pass_fds, self._lifeline.read_fd],
+        )
+
+    async def _wait_until_ready(self) -> None:
+        slow_at = self._clock.monotonic() + SLOW_AFTER_SECONDS
+        while reason := await not_ready_because(self._url):
+            if self._clock.monotonic() > slow_at:
+                self._say(f"still waiting for {self._url}: {reason}")
+                slow_at = self._clock.monotonic() + SLOW_AFTER_SECONDS
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _check_handlers(self) -> None:
+        """In a process of its own: whatever the user's code does at import stays there."""
+        check = self._child(["worker", "check", *self._handlers])
+        status = await self._supervisor.run("handlers", check)
+        retry = f"{_command()} worker check {shlex.join(self._handlers)}"
+        if status == 0:
+            self._say("handlers can be imported; this version has no worker to run them yet")
+        else:
+            self._say(f"handlers cannot all be imported; the rest keeps running. Try: {retry}")
+
+    def _hear(self, event: RoleEvent) -> None:
+        match event:
+            case Died(role, status, delay):
+                self._say(f"{role} {_ending(status)}; starting it again in {delay:g} s")
+            case NotStarted(role, reason, delay):
+                self._say(f"{role} does not start: {reason}; trying again in {delay:g} s")
+            case Started(role, pid, restarts):
+                if restarts:
+                    self._say(f"{role} runs again (process {pid})")
+                self._write_server_file()
+
+    def _write_server_file(self) -> None:
+        if not self._database_url:
+            return
+        roles = tuple(RunningRole(role.name, role.process.pid) for role in self._supervisor.roles)
+        server = RunningServer(self._url, os.getpid(), self._database_url, roles)
+        try:
+            write_server_file(self._settings.data_dir, server)
+        except DataDirectoryUnusable as error:
+            self._say(f"{error}; server.json is out of date")
+
+    def _greeting(self) -> list[str]:
+        data = str(self._settings.data_dir)
+        if self._postgres is None:
+            database = without_password(self._database_url)
+        else:
+            database = f"embedded, data in {self._postgres.home.resolve()}"
+        return [
+            f"Foliot {__version__} is ready.",
+            "",
+            f"  API         {self._url}",
+            f"  PostgreSQL  {database}",
+            "",
+            "Try in another terminal:",
+            f"  curl {self._url}/readyz",
+            f"  {_command()} db status --data-dir {shlex.quote(data)}",
+            "",
+            "Ctrl-C stops everything; the data stays.",
+        ]
+
+
+def _command() -> str:
+    """How this user calls us."""
+    if shutil.which("foliot"):
+        return "foliot"
+    called = sys.argv[0]
+    return called if called.endswith("/foliot") else f"{sys.executable} -m foliot"
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}"

@@ -1,0 +1,132 @@
+"""The API role by itself: alive without a database, ready with one, clear about the difference."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from foliot.store.connecting import connect
+from foliot.testing.commands import (
+    FoliotCommand,
+    clean_environ,
+    eventually,
+    foliot,
+    get,
+)
+from foliot.testing.database import sql
+
+
+@contextmanager
+def api(url: str) -> Iterator[tuple[FoliotCommand, str]]:
+    environ = clean_environ(FOLIOT_DATABASE_URL=url)
+    with foliot("server", "--role", "api", "--port", "0", environ=environ) as command:
+        listening = command.line_with("listening on ")
+        yield command, listening.rpartition(" ")[2]
+
+
+def test_a_migrated_database_makes_it_ready_and_sigterm_ends_it_cleanly(
+    database_url: str,
+) -> None:
+    with api(database_url) as (command, url):
+        eventually(lambda: get(f"{url}/readyz")[0] == 200, what="ready")
+        _, body, headers = get(f"{url}/readyz")
+        assert body == {
+            "status": "ready",
+            "checks": {
+                "database": {"ok": True, "detail": "the database answers"},
+                "schema": {"ok": True, "detail": body["checks"]["schema"]["detail"]},
+            },
+        }
+        assert headers["x-request-id"]
+        command.send(signal.SIGTERM)
+        assert command.ended() == 0
+        assert "Traceback" not in command.output
+
+
+def test_log_lines_begin_with_time_level_and_role(database_url: str) -> None:
+    with api(database_url) as (command, _):
+        assert re.match(
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO api listening on ", command.lines[0]
+        )
+
+
+def test_a_schema_that_is_behind_is_not_ready_until_it_is_migrated(
+    empty_database_url: str,
+) -> None:
+    with api(empty_database_url) as (_, url):
+        status, body, _ = get(f"{url}/readyz")
+        assert status == 503
+        assert body["status"] == "not ready"
+        assert "run `foliot db migrate`" in body["checks"]["schema"]["detail"]
+        environ = clean_environ(FOLIOT_DATABASE_URL=empty_database_url)
+        with foliot("db", "migrate", environ=environ) as migrate:
+            assert migrate.ended() == 0
+            assert migrate.lines[0].startswith("applied 0001_")
+        eventually(lambda: get(f"{url}/readyz")[0] == 200, what="ready once migrated")
+
+
+async def test_a_schema_of_a_newer_version_is_not_ready(database_url: str) -> None:
+    newer = "insert into foliot.schema_migrations values (9999, 'from_the_future', 'x', now())"
+    async with connect(database_url) as session:
+        await session.execute(sql(newer))
+    with api(database_url) as (_, url):
+        status, body, _ = get(f"{url}/readyz")
+    assert status == 503
+    assert "install a newer" in body["checks"]["schema"]["detail"]
+
+
+def test_without_a_database_it_is_alive_and_says_once_why_it_is_not_ready() -> None:
+    with api("postgresql://me:hunter2@127.0.0.1:1/nowhere") as (command, url):
+        command.line_with("is not reachable: connection refused; trying again")
+        assert get(f"{url}/livez")[:2] == (200, {"status": "alive"})
+        status, body, _ = get(f"{url}/readyz")
+        assert status == 503
+        assert "connection refused" in body["checks"]["database"]["detail"]
+        assert "hunter2" not in str(body)
+        command.send(signal.SIGINT)
+        assert command.ended() == 0
+        assert "hunter2" not in command.output
+        assert "Traceback" not in command.output
+        assert len([line for line in command.lines if "not reachable" in line]) == 1
+
+
+def test_an_unknown_path_is_answered_in_the_error_envelope() -> None:
+    with api("postgresql://127.0.0.1:1/nowhere") as (_, url):
+        status, body, headers = get(f"{url}/v1/nothing")
+        assert status == 404
+        assert body["error"].keys() == {"code", "message", "request_id", "details", "hint"}
+        assert body["error"]["code"] == "NOT_FOUND"
+        assert body["error"]["request_id"] == headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "words"),
+    [
+        (["--role", "api"], {}, "FOLIOT_DATABASE_URL: is not set"),
+        (["--role", "api", "--host", "192.0.2.1"], {}, 'error: --host: "192.0.2.1" is not'),
+        (["--role", "api"], {"FOLIOT_PORT": "many"}, 'error: FOLIOT_PORT: "many" is not'),
+        (["--role", "apy"], {}, "'apy' is not"),
+        (["--role", "api", "--port", "99999"], {}, "99999 is not in the range"),
+    ],
+)
+def test_a_server_that_is_told_nonsense_does_not_start(
+    arguments: list[str], environ: dict[str, str], words: str
+) -> None:
+    with foliot("server", *arguments, environ=clean_environ(**environ)) as command:
+        assert command.ended() == 2
+        assert words in command.output
+        assert "Traceback" not in command.output
+
+
+def test_a_descriptor_that_is_no_socket_is_refused() -> None:
+    environ = clean_environ(FOLIOT_DATABASE_URL="postgresql://127.0.0.1:1/nowhere")
+    read_fd, write_fd = os.pipe()
+    arguments = ["server", "--role", "api", "--listen-fd", str(read_fd)]
+    with foliot(*arguments, environ=environ, pass_fds=[read_fd]) as command:
+        assert command.ended() == 1
+    os.close(read_fd)
+    os.close(write_fd)
+    assert f"descriptor {read_fd} is no socket" in command.output

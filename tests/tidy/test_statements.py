@@ -1,0 +1,179 @@
+"""Statements keep their promises: a header that is true, one caller, and time as an argument."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from foliot.core import states
+from foliot.store.migration_files import Migration, packaged_migrations
+from foliot.store.statements import Statement, every_statement, read_header
+
+PACKAGE = Path(__file__).parents[2] / "src" / "foliot"
+STATEMENTS = tuple(every_statement())
+MIGRATIONS = packaged_migrations()
+
+TRANSITION = re.compile(r"([a-z_]+) ([A-Z_]+): ([A-Z_]+) -> ([A-Z_]+)")
+TRANSITIONS = {
+    (table, str(event), str(before), str(after))
+    for table, moves in (
+        ("execution", states.EXECUTION.items()),
+        ("job", states.JOB.items()),
+        ("worker", states.WORKER.items()),
+        ("dag_run", states.DAG_RUN.items()),
+    )
+    for (before, event), after in moves
+}
+STATE_NAMES = {state for move in TRANSITIONS for state in move[2:]}
+
+# Time is told, or asked of the server: coalesce($1::timestamptz, statement_timestamp()). A function
+# has a named argument instead of $1.
+TIME = re.compile(
+    r"\b(?:now|(?:statement|clock|transaction)_timestamp|timeofday)\s*\(\s*\)"
+    r"|\b(?:current_timestamp|current_date|current_time|localtimestamp|localtime)\b"
+    r"|'(?:now|today|tomorrow|yesterday)'"
+)
+TOLD = re.compile(
+    r"coalesce\(\s*(?:\$\d+::timestamptz|[a-z_]+),\s*(?P<clock>\w+)\(\)\s*\)", re.IGNORECASE
+)
+# Reads the clock to learn how far a node's own is away; compares it with no row.
+CLOCK_READERS = {"schema/read_readiness"}
+TRANSACTION_CONTROL = re.compile(
+    r"^\s*(?:begin|commit|rollback|abort)\s*;", re.IGNORECASE | re.MULTILINE
+)
+
+
+def name(statement: Statement) -> str:
+    return statement.name
+
+
+def unknown_transitions(text: str) -> list[str]:
+    """Parts that are not written as `execution CLAIM: QUEUED -> RUNNING`, or not in its table."""
+    parts = [part.strip() for part in text.split(",")]
+    matches = [TRANSITION.fullmatch(part) for part in parts]
+    return [
+        part
+        for part, match in zip(parts, matches, strict=True)
+        if match is None or match.groups() not in TRANSITIONS
+    ]
+
+
+def code(sql: str) -> str:
+    """Without comments: prose may speak of now()."""
+    return re.sub(r"--[^\n]*", "", sql)
+
+
+def times_not_told(sql: str, clock: str) -> list[str]:
+    """Every reading of a clock that no caller can overrule."""
+
+    def keep_if_other(match: re.Match[str]) -> str:
+        return "" if match["clock"].lower() == clock else match[0]
+
+    return TIME.findall(TOLD.sub(keep_if_other, code(sql).lower()))
+
+
+def find_callers() -> dict[str, list[str]]:
+    """By statement, the modules that ask for it by name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("statement"), args=[ast.Constant(str(asked))]):
+                    found[asked].append(module)
+                case _:
+                    pass
+    return found
+
+
+CALLERS = find_callers()
+
+
+def test_a_caller_asks_for_a_statement_that_is_there() -> None:
+    assert set(CALLERS) == set(map(name, STATEMENTS))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_statement_has_the_one_caller_it_names(statement: Statement) -> None:
+    assert CALLERS[statement.name] == [statement.header["caller"]]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_statement_is_one_statement(statement: Statement) -> None:
+    body = re.sub(r"(?s)\$(\w*)\$.*?\$\1\$|'[^']*'", "", code(statement.sql))
+    assert body.strip().rstrip(";").count(";") == 0
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_named_transition_is_in_the_state_machine(statement: Statement) -> None:
+    transition = statement.header["transition"]
+    if transition != "none":
+        assert not unknown_transitions(transition)
+
+
+@pytest.mark.parametrize(
+    ("transition", "known"),
+    [
+        ("execution CLAIM: QUEUED -> RUNNING", True),
+        ("execution CLAIM: QUEUED -> RUNNING, job PAUSE: ACTIVE -> PAUSED", True),
+        ("execution CLAIM: QUEUED -> SUCCEEDED", False),
+        ("job CLAIM: QUEUED -> RUNNING", False),
+        ("execution QUEUED -> RUNNING", False),
+    ],
+)
+def test_the_rule_about_transitions_knows_the_tables(transition: str, known: bool) -> None:
+    assert (not unknown_transitions(transition)) is known
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_state_that_is_written_is_announced(statement: Statement) -> None:
+    """State names are literals, so that a partial index can be proven usable."""
+    written = set(re.findall(r"(?:status|state)\s*=\s*'([A-Z_]+)'", code(statement.sql)))
+    assert written <= STATE_NAMES
+    assert not re.search(r"(?:status|state)\s*=\s*\$\d", code(statement.sql))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_time_can_be_told(statement: Statement) -> None:
+    clock = "clock_timestamp" if statement.name in CLOCK_READERS else "statement_timestamp"
+    assert not times_not_told(statement.sql, clock)
+
+
+@pytest.mark.parametrize(
+    ("sql", "allowed"),
+    [
+        ("select coalesce($1::timestamptz, statement_timestamp())", True),
+        ("select coalesce(told, statement_timestamp())", True),
+        ("select 1 -- not now()", True),
+        ("select now()", False),
+        ("select now ()", False),
+        ("select coalesce($1::timestamptz, now())", False),
+        ("select coalesce($1::timestamptz, clock_timestamp())", False),
+        ("select CURRENT_TIMESTAMP", False),
+        ("select 'now'::timestamptz", False),
+        ("select statement_timestamp()", False),
+        ("select coalesce($1::timestamptz, statement_timestamp()) < clock_timestamp()", False),
+    ],
+)
+def test_the_rule_about_time_finds_every_clock(sql: str, allowed: bool) -> None:
+    assert (not times_not_told(sql, "statement_timestamp")) is allowed
+
+
+def test_a_header_without_all_its_lines_is_refused() -> None:
+    whole = "-- purpose: a\n--   and b\n-- caller: c\n-- transition: none\n-- fence: none\n"
+    with pytest.raises(ValueError, match=r"jobs/fire\.sql: the header lacks index"):
+        read_header("jobs/fire", whole + "select 1")
+    assert read_header("jobs/fire", whole + "-- index: none\nselect 1")["purpose"] == "a and b"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "store" / "sql").rglob("*")), ids=str)
+def test_every_file_below_sql_is_a_statement_of_an_aggregate(path: Path) -> None:
+    parts = path.relative_to(PACKAGE / "store" / "sql").with_suffix("").parts
+    assert len(parts) == 1 if path.is_dir() else "/".join(parts) in set(map(name, STATEMENTS))
+
+
+@pytest.mark.parametrize("migration", MIGRATIONS, ids=lambda migration: migration.file)
+def test_a_migration_does_not_end_its_own_transaction(migration: Migration) -> None:
+    assert not TRANSACTION_CONTROL.search(code(migration.script))
