@@ -106,8 +106,8 @@ class _SecretFiles(PydanticBaseSettingsSource):
 
 
 def load_settings(options: Mapping[str, object]) -> Settings:
-    """The settings in force. An option that is None was not given on the command line."""
-    given = {name: value for name, value in options.items() if value is not None}
+    """The settings in force. An option that is None or empty counts as not given."""
+    given = {name: value for name, value in options.items() if value not in (None, "")}
     problems = [*_unknown(os.environ), *_files_in_doubt(os.environ)]
     try:
         settings = Settings(**given)  # type: ignore[arg-type] # pydantic checks what it is given

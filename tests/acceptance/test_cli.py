@@ -51,6 +51,25 @@ def test_a_folder_without_a_server_says_how_to_get_one(tmp_path: Path, verb: str
     assert line.startswith(f"error: no server runs in {tmp_path} (start one with `foliot up`,")
 
 
+def test_an_empty_folder_name_counts_as_not_given(tmp_path: Path) -> None:
+    with foliot("db", "status", "--data-dir", "", cwd=tmp_path) as command:
+        assert command.ended() == 9
+    assert command.lines[0].startswith("error: no server runs in .foliot ")
+
+
+@pytest.mark.parametrize("arguments", [("up",), ("server", "--role", "api")])
+def test_help_says_that_it_listens_to_this_machine_alone(arguments: tuple[str, ...]) -> None:
+    with foliot(*arguments, "--help") as command:
+        assert command.ended() == 0
+    assert "for now only this machine's own" in command.output
+
+
+def test_help_says_what_migrating_does_to_the_role() -> None:
+    with foliot("db", "migrate", "--help") as command:
+        assert command.ended() == 0
+    assert "Give Foliot a role of its own" in command.output
+
+
 def test_an_unreachable_database_is_one_line_without_its_password() -> None:
     url = "postgresql://me:hunter2@127.0.0.1:1/nowhere"
     with foliot("db", "status", environ=clean_environ(FOLIOT_DATABASE_URL=url)) as command:

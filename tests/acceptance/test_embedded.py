@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from foliot.embedded import EmbeddedServer, installation, place
-from foliot.embedded.errors import NotStarted
+from foliot.embedded.errors import DirectoryInUse, NotStarted
 
 FAST = {"fsync": "off"}
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root lends PostgreSQL another user")
@@ -212,10 +212,13 @@ def environment(pid: int | None) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
-async def test_a_lost_password_of_the_role_is_replaced(server: EmbeddedServer) -> None:
+@pytest.mark.parametrize("lose", [Path.unlink, lambda path: path.write_text("\n")])
+async def test_a_lost_password_of_the_role_is_replaced(
+    server: EmbeddedServer, lose: Callable[[Path], object]
+) -> None:
     await remember(server.url)
     await server.stop()
-    (server.home / "secrets" / "foliot").unlink()
+    lose(server.home / "secrets" / "foliot")
     await server.start()
     assert await recall(server.url) == 7
 
@@ -260,6 +263,25 @@ async def test_the_cluster_lies_elsewhere_if_its_user_may_not_enter(
     with pytest.raises(asyncpg.UndefinedTableError):
         await recall(server.url)
     await server.stop()
+
+
+@AS_ROOT
+async def test_a_copied_folder_does_not_share_a_cluster_that_lies_elsewhere(
+    closed_folder: Path, homes_removed: list[Path]
+) -> None:
+    first = EmbeddedServer(closed_folder / "data", settings=FAST)
+    await first.start()
+    homes_removed[:] = [first.home]
+    shutil.copytree(closed_folder / "data", closed_folder / "copy")
+    second = EmbeddedServer(closed_folder / "copy", settings=FAST)
+    with pytest.raises(DirectoryInUse) as refused:
+        await second.start()
+    assert (refused.value.directory, refused.value.pid) == (first.home, os.getpid())
+    assert await ask(first.url, "select 1") == 1
+    await first.stop()
+    await second.start()
+    assert second.home == homes_removed[0]
+    await second.stop()
 
 
 @AS_ROOT

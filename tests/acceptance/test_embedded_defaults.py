@@ -58,6 +58,19 @@ async def test_the_role_is_an_ordinary_one_that_owns_its_database(server: Embedd
     assert await ask(server.admin_url, "select current_setting('is_superuser')") == "on"
 
 
+async def test_the_role_may_become_the_tenants_role_and_nobody_connects_as_it(
+    server: EmbeddedServer,
+) -> None:
+    become = "select set_config('role', 'foliot_tenant', true)"
+    assert await ask(server.url, become) == "foliot_tenant"
+    role = await ask(
+        server.admin_url,
+        "select array[rolcanlogin, rolsuper, rolbypassrls] from pg_roles"
+        " where rolname = 'foliot_tenant'",
+    )
+    assert role == [False, False, False]
+
+
 @pytest.mark.parametrize("password", ["wrong", None])
 @pytest.mark.parametrize("role", ["foliot", "postgres"])
 async def test_the_socket_opens_only_with_the_password(

@@ -15,6 +15,7 @@ from foliot.embedded.errors import (
     DirectoryInUse,
     DiskFull,
     NoBinaries,
+    NoCluster,
     NotADirectory,
     NotReadyInTime,
     NotWritable,
@@ -148,12 +149,23 @@ async def test_a_damaged_cluster_is_reported_in_the_words_of_the_log(open_folder
     assert error.log.is_file()
 
 
-async def test_a_password_of_another_cluster_is_refused(open_folder: Path) -> None:
+async def test_a_folder_of_somebody_else_is_told_apart_and_left_alone(open_folder: Path) -> None:
+    foreign = open_folder / "data" / "postgres"
+    foreign.mkdir(parents=True)
+    (foreign / "docker-compose.yml").touch()
+    error = await refusal(EmbeddedServer(open_folder / "data"))
+    assert isinstance(error, NoCluster)
+    assert str(error).startswith(f"{open_folder / 'data'} is not a Foliot data directory")
+    assert [path.name for path in foreign.iterdir()] == ["docker-compose.yml"]
+
+
+@pytest.mark.parametrize("content", ["another\n", ""])
+async def test_a_password_of_another_cluster_is_refused(open_folder: Path, content: str) -> None:
     server = EmbeddedServer(open_folder / "data", settings=FAST)
     await server.start()
     await server.stop()
     secret = open_folder / "data" / "secrets" / "postgres"
-    secret.write_text("another\n")
+    secret.write_text(content)
     error = await refusal(server)
     assert isinstance(error, SecretRefused)
     assert error.path == secret

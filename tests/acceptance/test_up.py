@@ -1,5 +1,6 @@
 """`foliot up`: everything starts in one command, stays up whatever dies, and stops in order."""
 
+import asyncio
 import os
 import signal
 import stat
@@ -20,6 +21,7 @@ from foliot.testing.commands import (
     is_alive,
 )
 from foliot.testing.database import sql
+from foliot.testing.proxy import DatabaseProxy
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +218,33 @@ def test_a_second_ctrl_c_does_not_wait_for_a_role_that_hangs(open_folder: Path) 
     until_gone(*pids.values())
 
 
+def test_a_second_ctrl_c_ends_even_a_frozen_database(open_folder: Path) -> None:
+    with foliot_up(open_folder / "data") as ready:
+        pids = ready.pids
+        os.kill(pids["postgres"], signal.SIGSTOP)
+        ready.command.press_ctrl_c()
+        ready.command.line_with("stopping")
+        ready.command.press_ctrl_c()
+        assert ready.command.ended(within_seconds=6) == 0
+    until_gone(*pids.values())
+    with foliot_up(open_folder / "data") as again:
+        assert again.is_ready()
+
+
+async def test_a_database_lost_while_migrating_is_migrated_again(
+    open_folder: Path, empty_database_url: str
+) -> None:
+    async with DatabaseProxy(empty_database_url) as proxy:
+        proxy.cut_at(b"commit", deliver=True)
+        environ = clean_environ(FOLIOT_DATABASE_URL=proxy.url)
+        place = ["--data-dir", str(open_folder / "data"), "--port", "0"]
+        with foliot("up", *place, environ=environ) as command:
+            await asyncio.to_thread(command.line_with, "Foliot")
+            assert "was lost: " in command.output
+            command.press_ctrl_c()
+            assert await asyncio.to_thread(command.ended) == 0
+
+
 def test_handlers_are_imported_and_a_broken_one_stops_nothing(
     open_folder: Path, database_url: str
 ) -> None:
@@ -236,19 +265,40 @@ def test_handlers_are_imported_and_a_broken_one_stops_nothing(
         assert ready.is_ready()
 
 
-def test_handlers_that_hang_at_import_do_not_outlive_ctrl_c(
+def test_handlers_learn_no_secret_and_leave_nothing_running(
     open_folder: Path, database_url: str
+) -> None:
+    note = open_folder / "note"
+    (open_folder / "curious.py").write_text(
+        "import os, pathlib, subprocess\n"
+        "left = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(note)!r}).write_text(f'{{left.pid}} {{sorted(os.environ)}}')\n"
+    )
+    environ = clean_environ(FOLIOT_DATABASE_URL=database_url)
+    curious = str(open_folder / "curious.py")
+    with foliot_up(open_folder / "data", curious, environ=environ) as ready:
+        ready.command.line_with("handlers can be imported")
+        pid, _, known = note.read_text().partition(" ")
+        until_gone(int(pid))
+    assert "PATH" in known
+    assert "FOLIOT_" not in known
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_handlers_that_hang_at_import_do_not_outlive_their_supervisor(
+    open_folder: Path, database_url: str, number: signal.Signals
 ) -> None:
     note = open_folder / "note"
     hanging = open_folder / "hanging.py"
     hanging.write_text(
-        "import os, pathlib, time\n"
-        f"pathlib.Path({str(note)!r}).write_text(f'{{os.getpid()}} ')\n"
+        "import os, pathlib, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(note)!r}).write_text(f'{{os.getpid()}} {{child.pid}} ')\n"
         "time.sleep(600)\n"
     )
     environ = clean_environ(FOLIOT_DATABASE_URL=database_url)
     with foliot_up(open_folder / "data", str(hanging), environ=environ) as ready:
         eventually(lambda: note.exists() and note.read_text().endswith(" "), what="importing")
-        ready.command.press_ctrl_c()
-        assert ready.command.ended(within_seconds=10) == 0
-    assert not is_alive(int(note.read_text()))
+        ready.command.send(number)
+        ready.command.ended(within_seconds=10)
+    until_gone(*map(int, note.read_text().split()))

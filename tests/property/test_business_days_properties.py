@@ -48,6 +48,11 @@ class Case:
         return ZoneInfo(self.schedule.timezone)
 
     @property
+    def days_of(self) -> ZoneInfo:
+        """The zone whose days the calendar names."""
+        return ZoneInfo(self.calendar.timezone or self.schedule.timezone)
+
+    @property
     def end(self) -> datetime:
         return self.start + self.days * DAY
 
@@ -113,11 +118,11 @@ def instants_of(wall: datetime, zone: ZoneInfo) -> list[datetime]:
 
 def resolve(wall: datetime, case: Case, *, one: bool) -> list[tuple[datetime, bool]]:
     """(instant, held) as the policies for changes of clocks have it."""
-    found, moved = instants_of(wall, case.zone), wall
+    found, moved = instants_of(wall, case.days_of), wall
     if not found:
         while not found:
             moved += MINUTE
-            found = instants_of(moved, case.zone)
+            found = instants_of(moved, case.days_of)
         return [(found[0], case.schedule.dst_gap is DstGap.SKIP)]
     if case.schedule.dst_overlap is DstOverlap.LAST:
         found = found[-1:]
@@ -289,24 +294,88 @@ def test_a_wall_time_becomes_the_instant_the_policy_picks(
 def foreign_cases(draw: st.DrawFn) -> Case:
     """Calendars that count their days elsewhere, and schedules that run in real time."""
     case = draw(cases())
-    expression = draw(st.sampled_from(["0 */5 * * SAT", "30 * 1,2 * *", "0 1,23 * * SAT"]))
+    expressions = ["0 */5 * * SAT", "30 * 1,2 * *", "0 1,23 * * SAT", "0,30 1-3,22 * * FRI-SUN"]
     schedule = case.schedule
     if schedule.type is ScheduleType.CRON:
-        schedule = replace(schedule, cron_expression=expression)
-    calendar = replace(case.calendar, timezone=draw(st.sampled_from([None, "Asia/Tokyo", *ZONES])))
+        schedule = replace(schedule, cron_expression=draw(st.sampled_from(expressions)))
+    elsewhere = st.sampled_from([None, "Asia/Tokyo", "America/Scoresbysund", *ZONES])
+    calendar = replace(case.calendar, timezone=draw(elsewhere))
     return replace(case, schedule=schedule, calendar=calendar)
+
+
+def moved_one_by_one(case: Case) -> dict[datetime, SkipReason | None]:
+    """What the schedule has without a calendar, each instant moved by hand in the calendar's zone.
+
+    An instant that the job's own clocks hold stays held wherever it goes.
+    """
+    plain = replace(case.schedule, calendar=None)
+    line = timeline(plain, ScheduleFacts(JOB, case.start - 60 * DAY))
+    lower = case.start - TICK if case.schedule.start_at else case.start
+    found: dict[datetime, SkipReason | None] = {}
+    at = case.start - 60 * DAY
+    while (one := line.next(at)) is not None and one.instant < case.end + 60 * DAY:
+        at = one.instant
+        instant, reason = moved_by_hand(case, at, one.skip_reason)
+        runs_already = instant in found and found[instant] is None
+        if lower < instant <= case.end and not runs_already:
+            found[instant] = reason
+    return dict(sorted(found.items()))
+
+
+def moved_by_hand(
+    case: Case, at: datetime, reason: SkipReason | None
+) -> tuple[datetime, SkipReason | None]:
+    local = at.astimezone(case.days_of).replace(tzinfo=None)
+    if not case.calendar.excludes(local.date()):
+        return at, reason
+    if case.calendar.rule is CalendarRule.SKIP:
+        return at, SkipReason.CALENDAR
+    day = business_day(case.calendar, local.date())
+    [(instant, held)] = resolve(datetime.combine(day, local.time()), case, one=True)
+    # A gap that ends the day leads to its last second.
+    instant = min(instant, day_start(case.days_of, day + DAY) - timedelta(seconds=1))
+    return instant, SkipReason.DST_GAP if held else reason
+
+
+def biz(zone: str, rule: CalendarRule, *weekdays: int) -> Calendar:
+    return Calendar("biz", rule, zone, excluded_weekdays=frozenset(weekdays))
+
+
+@settings(max_examples=400, deadline=None)
+@given(foreign_cases().filter(lambda case: case.days_of is not case.zone))
+@example(
+    Case(
+        Schedule(ScheduleType.CRON, cron_expression="0 2,22 * * FRI", calendar="biz"),
+        biz("America/New_York", CalendarRule.NEXT_BUSINESS_DAY, 4),
+        datetime(2027, 1, 1, tzinfo=UTC),
+        30,
+    )
+)
+@example(
+    Case(
+        Schedule(ScheduleType.CRON, cron_expression="0,30 * * * SAT", calendar="biz"),
+        biz("America/Scoresbysund", CalendarRule.NEXT_BUSINESS_DAY, 4, 5),
+        datetime(2027, 3, 1, tzinfo=UTC),
+        40,
+    )
+)
+def test_a_calendar_of_another_zone_moves_each_instant_as_by_hand(case: Case) -> None:
+    line, forward, at = case.line(), {}, case.start - DAY
+    while (found := line.next(at)) is not None and found.instant <= case.end:
+        at = found.instant
+        forward[at] = found.skip_reason
+    assert forward == moved_one_by_one(case)
 
 
 @settings(max_examples=250, deadline=None)
 @given(foreign_cases(), st.integers(0, 50 * 86_400))
 def test_forwards_backwards_and_counted_are_one_line(case: Case, offset: int) -> None:
     line, middle = case.line(), case.start + timedelta(seconds=offset)
-    zone = ZoneInfo(case.calendar.timezone or case.schedule.timezone)
     forward, at = {}, case.start - DAY
     while (found := line.next(at)) is not None and found.instant <= case.end:
         at = found.instant
         forward[at] = found.skip_reason
-        excluded = case.calendar.excludes(at.astimezone(zone).date())
+        excluded = case.calendar.excludes(at.astimezone(case.days_of).date())
         assert excluded == (found.skip_reason is SkipReason.CALENDAR)
     backward, at = [], case.end + TICK
     while (found := line.previous(at)) is not None:

@@ -4,6 +4,7 @@ The interpreter keeps only how each task stands. After each event it looks at ev
 again until nothing changes, and reads trigger rules as sentences about the parents' states.
 """
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from foliot.core.dag.run import (
 )
 from foliot.core.dag.tasks import Task
 from foliot.core.dag.trigger_rules import TriggerRule
+from foliot.core.errors import InvalidGraph
 from foliot.core.model import HandlerTarget
 from foliot.core.states import TERMINAL, DagRunState, ExecutionEvent, ExecutionState
 
@@ -196,6 +198,37 @@ def test_every_step_of_a_run_agrees_with_the_interpreter(
     assert len(released) == len(set(released))
     assert all(task.state in TERMINAL for task in run.tasks.values())
     assert all(task.parents.pending_parents == 0 for task in run.tasks.values())
+
+
+def readable(graph: Graph) -> dict[str, list[str]]:
+    """Whose results each task may read, as the graph is built with such a reading or refused."""
+    found: dict[str, list[str]] = {name: [] for name in graph.tasks}
+    for reader, task in graph.tasks.items():
+        for named in graph.upstream(reader):
+            reading = replace(task, payload=f"${{results.{named}}}")
+            try:
+                Graph.build([*(t for t in graph.tasks.values() if t is not task), reading])
+            except InvalidGraph:
+                continue
+            found[reader].append(named)
+    return found
+
+
+@given(graphs(), st.sampled_from(FailurePolicy), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=150)
+def test_a_task_whose_result_may_be_read_has_ended_when_its_reader_is_released(
+    graph: Graph, policy: FailurePolicy, random: Random
+) -> None:
+    may_read, naive = readable(graph), Interpreter(graph, policy)
+    run = prepare(graph, policy)
+    decision = begin(graph, run)
+    while True:
+        apply(run, decision)
+        for reader in decision.released:
+            assert {run.tasks[named].state for named in may_read[reader]} <= TERMINAL
+        if decision.outcome is not None:
+            break
+        decision = step(graph, run, naive, random)
 
 
 def check_lists(graph: Graph, run: Run, decision: Decision) -> None:

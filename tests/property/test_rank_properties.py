@@ -141,6 +141,34 @@ def test_a_tenants_own_urgent_row_does_not_wait_for_its_flood() -> None:
     assert [wait for row, wait in queue.waits.items() if row.flow == urgent] == [0.0]
 
 
+def test_rows_that_waited_alone_are_served_side_by_side_with_a_later_priority() -> None:
+    # Their ranks were dealt while they were alone: a known weakness, and this is its size.
+    queue = Queue()
+    urgent, bulk = Flow(A, 1), Flow(A, 10)
+    queue.enqueue([bulk] * 2_000)
+    queue.enqueue([urgent] * 2_000)
+    queue.claim(1_050)
+    assert queue.served_of([bulk]) == 533
+    assert queue.served_of([urgent]) == 517
+
+
+@pytest.mark.parametrize(
+    ("urgent", "old"), [(urgent, old) for old in range(2, 11) for urgent in range(1, old)]
+)
+def test_a_more_urgent_row_lets_at_most_two_of_the_old_backlog_go_before_it(
+    urgent: int, old: int
+) -> None:
+    queue = Queue()
+    queue.enqueue([Flow(A, old)] * 300)
+    queue.claim(50)
+    queue.enqueue([Flow(A, urgent)] * 100)
+    turns_of_the_backlog = 0
+    while queue.waiting[Flow(A, urgent)]:
+        [row] = queue.claim(1)
+        turns_of_the_backlog = 0 if row.flow.priority == urgent else turns_of_the_backlog + 1
+        assert turns_of_the_backlog <= 2
+
+
 def test_using_every_priority_gives_a_tenant_no_larger_share() -> None:
     queue = Queue({B: 10})
     mine = [Flow(A, priority) for priority in range(1, 11)]

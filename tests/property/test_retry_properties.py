@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.core.model import Backoff, ErrorType, Failure, RetryPolicy
-from foliot.core.poison import Death, RunAlone, after_death
+from foliot.core.poison import Death, QueueAgain, RunAlone, after_death
 from foliot.core.retry import (
     RETRY_AFTER_SECONDS_MAX,
     GiveUp,
@@ -100,16 +100,19 @@ def test_an_execution_that_always_fails_makes_exactly_its_attempts(
 
 @settings(deadline=None)
 @given(policies(), st.lists(st.sampled_from(Death), max_size=200))
-def test_deaths_end_in_the_dead_letters_by_attempts_or_by_crashes_alone(
+def test_only_a_death_alone_ends_an_execution_and_what_never_began_costs_no_attempt(
     policy: RetryPolicy, deaths: list[Death]
 ) -> None:
-    crash_count = alone = 0
-    for attempt_number, death in enumerate(deaths, start=1):
+    crash_count = alone = begun = 0
+    for death in deaths:
         alone += death is Death.ALONE
+        begun += death is not Death.NOT_STARTED
+        attempt_number = begun + (death is Death.NOT_STARTED)
         decision = after_death(policy, attempt_number, crash_count, death)
-        ended = alone >= policy.max_crashes or attempt_number >= policy.max_attempts
-        assert isinstance(decision, GiveUp) is ended
-        if ended:
+        spent = alone >= policy.max_crashes or begun >= policy.max_attempts
+        assert isinstance(decision, GiveUp) is (death is Death.ALONE and spent)
+        assert isinstance(decision, QueueAgain) is (death is Death.NOT_STARTED)
+        if isinstance(decision, GiveUp):
             break
         if isinstance(decision, RunAlone):
             crash_count = decision.crash_count

@@ -1,21 +1,24 @@
 """Moves across changes of clocks and between zones: what is rare, example by example."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, takewhile
 from uuid import UUID
 
 import pytest
 
 from foliot.core.ids import JobId
 from foliot.core.model import CalendarRule, DstGap, Schedule, ScheduleType, SkipReason
-from foliot.core.schedule.calendar import Calendar
+from foliot.core.schedule.calendar import DAY, Calendar
+from foliot.core.schedule.misfire import settle
 from foliot.core.schedule.occurrences import ScheduleFacts, fires, timeline
-from foliot.core.schedule.timeline import Occurrence, Timeline
+from foliot.core.schedule.timeline import TICK, Occurrence, Timeline
 
 JOB = JobId(UUID(int=1))
 NEW_YORK = "America/New_York"  # on Sunday 2027-03-14 02:00 became 03:00, which is 07:00 UTC
 NEXT, PREVIOUS = CalendarRule.NEXT_BUSINESS_DAY, CalendarRule.PREVIOUS_BUSINESS_DAY
-MON, TUE, WED, FRI, SAT, SUN = 1, 2, 3, 5, 6, 7
+MON, TUE, WED, THU, FRI, SAT, SUN = range(1, 8)
 
 
 def utc(text: str) -> datetime:
@@ -57,6 +60,12 @@ def listed(line: Timeline, end: str) -> list[tuple[str, SkipReason | None]]:
         at = one.instant
         found.append((f"{at:%dT%H:%M:%S}", one.skip_reason))
     return found
+
+
+def walk(line: Timeline, at: datetime) -> Iterator[Occurrence]:
+    while (found := line.next(at)) is not None:
+        yield found
+        at = found.instant
 
 
 def held(line: Timeline, end: str) -> list[tuple[str, SkipReason]]:
@@ -148,6 +157,54 @@ def test_a_calendar_of_another_zone_moves_only_what_its_day_has() -> None:
     found = [f"{one.instant:%dT%H:%M}" for one in islice(fires(schedule, known, start), 3)]
     assert found == ["20T01:00", "22T23:00", "27T01:00"]
     assert timeline(schedule, known).count(start, utc("2027-03-27T01:00")) == 3
+
+
+def test_a_part_of_a_day_in_another_zone_moves_beside_what_is_there() -> None:
+    # Friday 02:00 is Thursday 21:00 in New York and moves to Friday 21:00 there.
+    line = timeline(cron("0 2,22 * * FRI", "UTC"), facts(NEXT, THU, timezone=NEW_YORK))
+    after, until = utc("2027-03-18T00:00"), utc("2027-03-25T00:00")
+    found = [one.instant for one in takewhile(lambda one: one.instant < until, walk(line, after))]
+    # New York is four hours behind: 22:00 is 18:00 and stays, 02:00 was 22:00.
+    assert found == [utc("2027-03-19T22:00"), utc("2027-03-20T02:00")]
+    assert line.count(after, until) == 2
+    moved = line.next(utc("2027-03-19T22:00"))
+    assert moved is not None
+    assert moved.note == "moved from 2027-03-18 to the next business day by calendar biz"
+
+
+def test_a_day_on_which_the_jobs_clocks_change_does_not_stand_for_others() -> None:
+    # On Sunday 2027-11-07 in Havana 01:00 became 00:00: 00:30 fired the first time, at 04:30 UTC.
+    line = timeline(
+        cron("30 0,12 * * *", "America/Havana"), facts(PREVIOUS, SUN, MON, timezone="UTC")
+    )
+    after, until = utc("2027-11-06T00:00"), utc("2027-11-09T00:00")
+    found = [one.instant for one in takewhile(lambda one: one.instant < until, walk(line, after))]
+    assert [f"{at:%dT%H:%M}" for at in found] == ["06T04:30", "06T05:30", "06T16:30", "06T17:30"]
+    assert line.count(after, until) == 4
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "* * * * SAT-MON"])
+@pytest.mark.parametrize("rule", [NEXT, PREVIOUS])
+def test_a_year_of_minutes_under_a_calendar_of_another_zone_is_settled_quickly(
+    expression: str, rule: CalendarRule
+) -> None:
+    known = facts(rule, SAT, SUN, timezone=NEW_YORK)
+    before = time.process_time()
+    schedule, now = cron(expression, "Europe/Berlin"), utc("2028-03-10T00:00")
+    settled = settle(schedule, known, after=CREATED, now=now)
+    assert time.process_time() - before < 2
+    assert len(settled.fires) == 1
+    assert sum(skip.count for skip in settled.skips) > 50_000
+
+
+def test_the_longest_run_of_excluded_days_in_another_zone_is_counted_quickly() -> None:
+    days = frozenset(utc("2027-04-01T00:00").date() + n * DAY for n in range(366))
+    calendar = Calendar("biz", NEXT, NEW_YORK, excluded_dates=days)
+    line = timeline(cron("* * * * *", "UTC"), ScheduleFacts(JOB, CREATED, calendar))
+    before = time.process_time()
+    # All of it meets on the one business day after.
+    assert line.count(utc("2027-04-01T04:00") - TICK, utc("2028-04-02T03:59")) == 1440
+    assert time.process_time() - before < 2
 
 
 def test_a_weekend_of_excluded_minutes_is_passed_over_in_one_step() -> None:

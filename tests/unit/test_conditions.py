@@ -11,8 +11,14 @@ SCOPE = Scope(
     results={
         "check": {"rows": 3, "ok": True, "names": ["a", "b"], "by": {"de": 1.5}},
         "none": None,
+        "flags": {"on": [True, None], "off": {"x": 0}},
     },
-    config={"mode": "full", "limit": 3.0, "day-of": "mon"},
+    config={
+        "mode": "full",
+        "limit": 3.0,
+        "day-of": "mon",
+        "flags": {"on": [1, None], "off": {"x": 0}},
+    },
 )
 
 
@@ -38,6 +44,15 @@ SCOPE = Scope(
         ("results.check.names == ['a', 'b']", Admission.RUN),
         ("results.check.ok == 1", Admission.SKIP),
         ("1 in [true]", Admission.SKIP),
+        ("[true] == [1]", Admission.SKIP),
+        ("[1] == [1.0]", Admission.RUN),
+        ("[[0]] in [[[false]]]", Admission.SKIP),
+        ("[[0]] in [[[0]]]", Admission.RUN),
+        ("[1, 2] != [1, 2, 3]", Admission.RUN),
+        ("[1, [2]] == [1, 2]", Admission.SKIP),
+        ("results.flags == config.flags", Admission.SKIP),
+        ("results.flags == results.flags", Admission.RUN),
+        ("results.flags == results.check", Admission.SKIP),
         ("results.none == null", Admission.RUN),
         ("results.never_ran == null", Admission.RUN),
         ("results.none != null and results.none.rows > 3", Admission.SKIP),

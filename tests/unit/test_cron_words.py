@@ -80,7 +80,22 @@ def test_familiar_expressions_sound_familiar(expression: str, words: str) -> Non
         ),
         ("0 0 31 1,3 *", "at 00:00 on the 31st of January and March"),
         ("0 0 28,29 2 *", "at 00:00 on the 28th and the 29th of February, where the month has it"),
-        ("0 18 * * MON#5", "on the fifth Monday of every month that has one at 18:00"),
+        ("0 18 * * MON#5", "at 18:00 on the fifth Monday of every month that has one"),
+        ("0 9 * 2 MON#5", "at 09:00 on the fifth Monday of February, where the month has it"),
+        ("* * * 2 MON#5", "every minute on the fifth Monday of February, where the month has it"),
+        (
+            "0 9 29-31 * *",
+            "at 09:00 on the 29th to the 31st of every month, where the month has them",
+        ),
+        (
+            "0 9 29-31 * 5",
+            (
+                "at 09:00 on the 29th to the 31st of every month, where the month has them,"
+                " and also on every Friday"
+            ),
+        ),
+        ("0 9 26-31 1 *", "at 09:00 on the 26th to the 31st of January"),
+        ("0 9 26-28 * *", "at 09:00 on the 26th to the 28th of every month"),
         ("0 0 L-28 * *", "at 00:00 on the day 28 days before the last of every month that has one"),
         # Either, or both.
         ("0 0 13 * 5", "at 00:00 on the 13th of every month, and also on every Friday"),

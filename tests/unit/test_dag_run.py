@@ -1,9 +1,11 @@
 """Does a run release, lose, skip, cancel and end its tasks as its rules and policy say?"""
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from foliot.core.dag.fan_out import FanOut
 from foliot.core.dag.graph import Graph
 from foliot.core.dag.run import (
     Decision,
@@ -93,6 +95,15 @@ def test_a_task_that_was_not_released_cannot_report_an_end(outcome: ExecutionSta
     drive = Drive(*DIAMOND)
     with pytest.raises(IllegalTransition):
         drive.finish("d", outcome)
+
+
+def test_a_task_that_runs_cannot_end_skipped_unless_it_is_a_fan_out() -> None:
+    drive = Drive(step("a"), replace(step("each"), fan_out=FanOut("config.items")))
+    drive.start("a", "each")
+    with pytest.raises(IllegalTransition):
+        drive.finish("a", SKIPPED)
+    drive.finish("each", SKIPPED)
+    assert drive.state("each") is SKIPPED
 
 
 def test_a_state_that_is_no_end_is_refused() -> None:

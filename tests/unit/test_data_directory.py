@@ -14,6 +14,7 @@ from foliot.runtime.data_directory import (
     DataDirectoryUnusable,
     RunningRole,
     RunningServer,
+    ServerFileUnreadable,
     owned,
     read_server_file,
     remove_server_file,
@@ -93,6 +94,17 @@ def test_a_draft_left_by_a_crash_is_neither_read_nor_kept(tmp_path: Path) -> Non
 def test_a_server_file_that_makes_no_sense_is_no_server(tmp_path: Path, content: str) -> None:
     (tmp_path / "server.json").write_text(content)
     assert read_server_file(tmp_path) is None
+
+
+def test_a_server_file_of_somebody_else_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(ServerFileUnreadable, match=r"/server\.json: permission denied \(run this"):
+        read_server_file(tmp_path)
 
 
 def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:

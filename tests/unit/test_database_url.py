@@ -1,5 +1,7 @@
 """An address is refused before it can be misread, and never shows its password."""
 
+from pathlib import Path
+
 import pytest
 
 from foliot.store.errors import InvalidDatabaseUrl
@@ -66,3 +68,13 @@ def test_a_malformed_address_is_named_with_the_fix_and_never_shown(url: str, rea
 )
 def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
+
+
+@pytest.mark.parametrize("option", ["sslrootcert", "sslcert", "sslkey", "sslcrl"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, option: str) -> None:
+    there, missing = tmp_path / "there", tmp_path / "missing"
+    there.touch()
+    check_url(f"postgresql://db/foliot?{option}={there}")
+    for path in (missing, tmp_path):
+        with pytest.raises(InvalidDatabaseUrl, match=f"{option} names {path}, which cannot be"):
+            check_url(f"postgresql://db/foliot?{option}={path}")

@@ -64,7 +64,7 @@ def test_a_failed_attempt_to_connect_says_whether_waiting_helps(
         (asyncpg.InvalidCachedStatementError("x"), TransactionConflict),
         (asyncpg.OutdatedSchemaCacheError("x"), TransactionConflict),
         (asyncpg.UniqueViolationError("x"), StatementFailed),
-        (asyncpg.QueryCanceledError("x"), StatementFailed),
+        (asyncpg.QueryCanceledError("x"), TransactionConflict),
         (asyncpg.PostgresSyntaxError("x"), StatementFailed),
         (asyncpg.InterfaceError("another operation is in progress"), StatementFailed),
         (asyncpg.ReadOnlySQLTransactionError("x"), DatabaseUnreachable),
@@ -116,6 +116,15 @@ def test_a_refused_argument_is_not_quoted() -> None:
     )
     failure = statement_failed(error, URL, statement="a/b", lost=False, committing=True)
     assert str(failure) == "a/b: an argument does not fit: expected int (22000)"
+
+
+def test_a_refusal_is_one_line() -> None:
+    error = asyncpg.InsufficientPrivilegeError('permission denied for database "foliot"')
+    error.detail = "User does not have CONNECT privilege."
+    assert str(connecting_failed(error, URL)) == (
+        f'database {URL} refuses us: permission denied for database "foliot"'
+        " (as an administrator: grant connect on the database to this role)"
+    )
 
 
 def test_a_violated_constraint_is_named() -> None:

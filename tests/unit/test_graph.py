@@ -31,6 +31,8 @@ def step(
     )
 
 
+R = TriggerRule
+READS_B = "results.b.rows > 1"
 WAREHOUSE = (
     step("report", "aggregate"),
     step("extract"),
@@ -128,6 +130,31 @@ def test_clean_up_tasks_and_what_follows_them_survive_a_failure() -> None:
         ([step("a"), step("b", condition="results.a.x == 1")], "tasks[1].condition", "add 'a'"),
         ([step("a"), step("b", "a", payload="${results.aa}")], "tasks[1].payload", "mean 'a'"),
         ([step("a", payload="${results.a}")], "tasks[0].payload", "does not come after"),
+        (
+            [step("a"), step("b"), step("c", "a", "b", rule=R.ONE_SUCCESS, payload="${results.b}")],
+            "tasks[2].payload",
+            "does not wait for all of its parents (ONE_SUCCESS)",
+        ),
+        (
+            [step("a"), step("b"), step("c", "a", "b", rule=R.ONE_FAILED, condition=READS_B)],
+            "tasks[2].condition",
+            "such as ALL_DONE",
+        ),
+        (
+            [step("b"), step("a", "b", rule=R.ALWAYS), step("c", "a", payload="${results.b}")],
+            "tasks[2].payload",
+            "a task between 'b' and 'c' may end or start without waiting for 'b'",
+        ),
+        (
+            [step("b"), step("a", "b"), step("c", "a", rule=R.ALL_DONE, payload="${results.b}")],
+            "tasks[2].payload",
+            "add 'b' to the dependencies of 'c'",
+        ),
+        (
+            [step("b"), step("a", "b"), step("c", "a", rule=R.ONE_FAILED, payload="${results.b}")],
+            "tasks[2].payload",
+            "does not wait for all of its parents (ONE_FAILED)",
+        ),
         ([step("a", payload="${item}")], "tasks[0].payload", "no value here"),
         (
             [step("a", condition="index == 1", fan_out=FanOut("config.x"))],
@@ -193,6 +220,33 @@ def test_a_task_is_never_advised_to_depend_on_itself() -> None:
     with pytest.raises(InvalidGraph) as refused:
         Graph.build([step("extract_all", "extract_al"), step("z")])
     assert "did you mean" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [step("b"), step("a", "b"), step("c", "a", payload="${results.b}")],
+        [step("b"), step("c", "b", rule=R.ONE_SUCCESS, payload="${results.b}")],
+        [step("b"), step("c", "b", rule=R.ONE_FAILED, payload="${results.b}")],
+        [
+            step("b"),
+            step("x", "b"),
+            step("y", "b"),
+            step("c", "x", "y", rule=R.ONE_SUCCESS, payload="${results.b}"),
+        ],
+        [
+            step("b"),
+            step("x", "b"),
+            step("y", "b"),
+            step("c", "x", "y", rule=R.NONE_FAILED_MIN_ONE_SUCCESS, condition=READS_B),
+        ],
+        [step("b"), step("a", "b"), step("c", "a", "b", rule=R.ALL_DONE, payload="${results.b}")],
+        [step("a"), step("b"), step("c", "a", "b", rule=R.NONE_FAILED, payload="${results.b}")],
+        [step("a"), step("b"), step("c", "a", "b", rule=R.ALL_FAILED, payload="${results.b}")],
+    ],
+)
+def test_a_result_that_is_surely_there_can_be_read(tasks: list[Task]) -> None:
+    assert "c" in Graph.build(tasks).tasks
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ def test_a_file_that_would_hide_a_module_is_refused(tmp_path: Path) -> None:
         ("import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing'"),
         ("def f(:", "SyntaxError: "),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise BaseException('enough')", "BaseException: enough"),
         ("assert False, 'never'", "AssertionError: never"),
     ],
 )

@@ -44,7 +44,8 @@ def test_a_fire_meets_live_executions(
         (OverlapPolicy.QUEUE_ONE, 0, (START, HOLD, SKIP)),
         (OverlapPolicy.QUEUE_ONE, 1, (HOLD, SKIP, SKIP)),
         (OverlapPolicy.QUEUE_ALL, 0, (START, HOLD, HOLD)),
-        (OverlapPolicy.CANCEL_PREVIOUS, 0, (START, CANCEL, CANCEL)),
+        (OverlapPolicy.CANCEL_PREVIOUS, 0, (SKIP, SKIP, START)),
+        (OverlapPolicy.CANCEL_PREVIOUS, 1, (SKIP, SKIP, CANCEL)),
     ],
 )
 def test_each_fire_of_a_batch_sees_the_ones_before_it(
@@ -53,5 +54,6 @@ def test_each_fire_of_a_batch_sees_the_ones_before_it(
     assert decide_batch(policy, running=running, waiting=0, fires=3) == decisions
 
 
-def test_an_empty_batch_decides_nothing() -> None:
-    assert decide_batch(OverlapPolicy.SKIP, running=0, waiting=0, fires=0) == ()
+@pytest.mark.parametrize("policy", OverlapPolicy)
+def test_an_empty_batch_decides_nothing(policy: OverlapPolicy) -> None:
+    assert decide_batch(policy, running=1, waiting=0, fires=0) == ()

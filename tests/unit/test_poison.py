@@ -31,9 +31,37 @@ def test_only_crashes_alone_count_toward_the_limit(
     assert after_death(POLICY, 1, crash_count, death) == decision
 
 
-@pytest.mark.parametrize("death", [Death.NOT_STARTED, Death.SHARED, Death.ALONE])
-def test_the_attempts_still_end_it(death: Death) -> None:
-    assert after_death(POLICY, 10, 0, death) == EXHAUSTED
+def test_the_last_attempt_that_crashes_alone_ends_it() -> None:
+    assert after_death(POLICY, 10, 0, Death.ALONE) == EXHAUSTED
+    assert after_death(POLICY, 9, 0, Death.ALONE) == RunAlone(1)
+
+
+@pytest.mark.parametrize("attempt_number", [1, 10, 11])
+@pytest.mark.parametrize("crash_count", [0, 2, 3])
+def test_what_had_not_begun_is_queued_again_and_its_attempt_given_back(
+    attempt_number: int, crash_count: int
+) -> None:
+    decision = after_death(POLICY, attempt_number, crash_count, Death.NOT_STARTED)
+    assert decision == QueueAgain(give_back=True)
+
+
+@pytest.mark.parametrize("attempt_number", [1, 10, 11])
+@pytest.mark.parametrize("crash_count", [0, 2, 3])
+def test_a_shared_death_is_never_the_end(attempt_number: int, crash_count: int) -> None:
+    decision = after_death(POLICY, attempt_number, crash_count, Death.SHARED)
+    assert decision == RunAlone(crash_count)
+
+
+@pytest.mark.parametrize("max_attempts", [1, 2, 5, 100])
+def test_what_kills_every_process_ends_after_one_shared_death(max_attempts: int) -> None:
+    policy = RetryPolicy(max_attempts=max_attempts)
+    decision = after_death(policy, 1, 0, Death.SHARED)
+    attempt_number = 1
+    while isinstance(decision, RunAlone):
+        attempt_number += 1
+        decision = after_death(policy, attempt_number, decision.crash_count, Death.ALONE)
+    assert isinstance(decision, GiveUp)
+    assert attempt_number <= 1 + policy.max_crashes
 
 
 def test_a_crash_that_is_both_the_last_attempt_and_the_limit_is_poison() -> None:

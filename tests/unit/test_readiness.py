@@ -18,10 +18,13 @@ from foliot.store.statements import Statement
 class ScriptedDatabase(Database):
     """Answers each look with the next outcome: None is a good answer, a text why there is none."""
 
-    def __init__(self, outcomes: Sequence[str | None], *, writable: bool = True) -> None:
+    def __init__(
+        self, outcomes: Sequence[str | None], *, writable: bool = True, levels_ahead: int = 0
+    ) -> None:
         super().__init__("postgresql://me:hunter2@host/db")
         self._outcomes = list(outcomes)
         self._writable = writable
+        self._level = len(packaged_migrations()) + levels_ahead
 
     async def open(self) -> None:
         return None
@@ -35,9 +38,8 @@ class ScriptedDatabase(Database):
         reason = self._outcomes.pop(0) if self._outcomes else None
         if reason is not None:
             raise DatabaseUnreachable(self.url, reason)
-        level = len(packaged_migrations())
         now = datetime(2026, 1, 1, tzinfo=UTC)
-        return [{"now": now, "level": level, "writable": self._writable}]
+        return [{"now": now, "level": self._level, "writable": self._writable}]
 
 
 class CountingClock:
@@ -93,6 +95,19 @@ async def test_a_database_that_takes_no_writes_is_not_ready() -> None:
     checks = await readiness.checks()
     assert not checks["database"].ok
     assert "read-only" in checks["database"].detail
+
+
+@pytest.mark.parametrize(
+    ("levels_ahead", "ok", "words"),
+    [(-1, False, "run `foliot db migrate`"), (0, True, "at level"), (1, True, "install a newer")],
+)
+async def test_a_newer_schema_will_do_and_an_older_will_not(
+    levels_ahead: int, ok: bool, words: str
+) -> None:
+    database = ScriptedDatabase([], levels_ahead=levels_ahead)
+    check = (await DatabaseReadiness(database, CountingClock(1)).checks())["schema"]
+    assert check.ok is ok
+    assert words in check.detail
 
 
 async def test_a_reason_shows_no_password() -> None:

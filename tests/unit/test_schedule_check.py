@@ -43,7 +43,7 @@ def test_a_plain_schedule_of_every_type_is_kept(schedule: Schedule) -> None:
         replace(INTERVAL, interval_seconds=0.001),
         replace(INTERVAL, interval_seconds=0.1, jitter_seconds=0.05, max_runs=1),
         replace(CRON, cron_expression="0 0 29 2 *"),
-        replace(CRON, start_at=NOON, end_at=NOON + timedelta(days=1), misfire_grace_seconds=0),
+        replace(CRON, start_at=NOON, end_at=NOON + timedelta(days=1), misfire_grace_seconds=1),
         replace(CRON, cron_expression="H 9 * * *", start_at=NOON, end_at=NOON + timedelta(hours=1)),
         replace(DELAYED, delay_seconds=0),
         replace(ONE_TIME, run_at=datetime(1970, 1, 1, tzinfo=UTC), misfire_grace_seconds=60),
@@ -114,7 +114,7 @@ NAN, INFINITE = float("nan"), float("inf")
         *[(replace(CRON, jitter_seconds=value), "jitter_seconds") for value in (-1, NAN, 86_401)],
         *[
             (replace(ONE_TIME, misfire_grace_seconds=value), "misfire_grace_seconds")
-            for value in (-1, NAN, INFINITE)
+            for value in (-1, 0, 0.999, True, NAN, INFINITE)
         ],
         *[(with_field(CRON, "max_runs", value), "max_runs") for value in (0, -1, 2**31, 1.5, True)],
         *[
@@ -188,3 +188,11 @@ def test_the_error_reads_as_a_sentence() -> None:
         "interval_seconds: does not belong to a schedule of type CRON"
         " (leave it out; it belongs to INTERVAL)"
     )
+
+
+def test_a_grace_that_nothing_could_meet_is_refused_with_the_way_out() -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        validate(replace(CRON, misfire_grace_seconds=0))
+    assert refused.value.field == "misfire_grace_seconds"
+    assert "every fire is a little late" in str(refused.value)
+    assert "at least 1, or leave it out" in str(refused.value)

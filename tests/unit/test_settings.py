@@ -42,6 +42,11 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.database_url is None
 
 
+def test_an_empty_option_counts_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOT_DATA_DIR", "/elsewhere")
+    assert load_settings({"data_dir": ""}).data_dir == Path("/elsewhere")
+
+
 def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_LOG_LEVEL", "debug")
     assert load_settings({}).log_level == "DEBUG"

@@ -1,7 +1,7 @@
 """Is this process alive, and can it do its work?
 
 `/livez` depends on nothing. `/readyz` is 200 while the database answers within a second and its
-schema is the one this code was written for; otherwise 503 with the reasons in words.
+schema is the one this code was written for or a newer one; otherwise 503 with the reasons in words.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,12 @@ class Readiness(Protocol):
 def health_routes(readiness: Readiness) -> APIRouter:
     routes = APIRouter(tags=["health"])
 
+    @routes.head("/livez", include_in_schema=False)
     @routes.get("/livez")
     async def livez() -> dict[str, str]:
         return {"status": "alive"}
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get("/readyz")
     async def readyz() -> JSONResponse:
         checks = await readiness.checks()

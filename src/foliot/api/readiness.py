@@ -79,10 +79,10 @@ def _writable(found: Readiness) -> Check:
 
 def _level(found: Readiness) -> Check:
     needed = found.level_needed
-    if found.level < needed:
+    if not found.has_schema:
         fix = f"the schema is at level {found.level} of {needed}: run `foliot db migrate`"
         return Check(ok=False, detail=fix)
     if found.level > needed:
-        fix = f"the schema is at level {found.level}, this Foliot knows {needed}: install a newer"
-        return Check(ok=False, detail=fix)
+        note = f"the schema is at level {found.level}, this Foliot knows {needed}: install a newer"
+        return Check(ok=True, detail=note)
     return Check(ok=True, detail=f"the schema is at level {needed}")

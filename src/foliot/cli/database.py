@@ -1,7 +1,5 @@
 """`foliot db …`: the schema of the database."""
 
-from pathlib import Path
-
 import click
 
 
@@ -12,7 +10,7 @@ def database() -> None:
 
 data_dir_option = click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False),
     help="Folder of a running `foliot up`; if given, it wins over FOLIOT_DATABASE_URL."
     "  [default: ./.foliot]",
 )
@@ -20,8 +18,14 @@ data_dir_option = click.option(
 
 @database.command()
 @data_dir_option
-def migrate(data_dir: Path | None) -> None:
-    """Bring the schema to the level of this version. Safe to run at any time, by anyone."""
+def migrate(data_dir: str | None) -> None:
+    """Bring the schema to the level of this version. Safe to run at any time, by anyone.
+
+    Give Foliot a role of its own: its timeouts become that role's defaults in that database, for
+    everyone who connects with it. Each one set is said.
+    """
+    import logging
+
     from foliot.cli.loading import database_url_or_exit
     from foliot.runtime.clock import SystemClock
     from foliot.runtime.logs import set_up_logging
@@ -29,6 +33,7 @@ def migrate(data_dir: Path | None) -> None:
     from foliot.store.migrate import migrate as apply_migrations
 
     set_up_logging("db", "WARNING")
+    logging.getLogger("foliot.store.safety").setLevel("INFO")
     url = database_url_or_exit(data_dir)
     applied = run(apply_migrations(url, SystemClock()))
     for name in applied:
@@ -39,7 +44,7 @@ def migrate(data_dir: Path | None) -> None:
 
 @database.command()
 @data_dir_option
-def status(data_dir: Path | None) -> None:
+def status(data_dir: str | None) -> None:
     """Say which migrations are applied and which are pending."""
     from foliot.cli.loading import database_url_or_exit
     from foliot.runtime.service import run

@@ -5,7 +5,9 @@ import click
 
 @click.command()
 @click.option("--role", type=click.Choice(["api"]), required=True, help="What this process does.")
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--host", help="Address to listen on; for now only this machine's own.  [default: 127.0.0.1]"
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="0 = a free one.  [default: 8080]")
 @click.option("--listen-fd", type=int, help="Serve on this inherited listening socket instead.")
 @click.option("--lifeline-fd", type=int, hidden=True)

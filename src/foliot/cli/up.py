@@ -1,20 +1,18 @@
 """`foliot up`: everything on this machine, in one command."""
 
-from pathlib import Path
-
 import click
 
 
 @click.command()
 @click.argument("handlers", metavar="[MODULE_OR_FILE]...", nargs=-1)
 @click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Where data lives.  [default: ./.foliot]"
+    "--data-dir", type=click.Path(readable=False), help="Where data lives.  [default: ./.foliot]"
 )
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--host", help="Address to listen on; for now only this machine's own.  [default: 127.0.0.1]"
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="0 = a free one.  [default: 8080]")
-def up(
-    handlers: tuple[str, ...], data_dir: Path | None, host: str | None, port: int | None
-) -> None:
+def up(handlers: tuple[str, ...], data_dir: str | None, host: str | None, port: int | None) -> None:
     """Start everything on this machine and keep it running until Ctrl-C.
 
     PostgreSQL comes along, unless FOLIOT_DATABASE_URL names one. MODULE_OR_FILE: your handlers,

@@ -131,3 +131,56 @@ class Superseded(FoliotError):
 
     def __str__(self) -> str:
         return f"execution {self.execution_id} is no longer held under fence {self.fence}"
+
+
+@dataclass(eq=False)
+class JobNotFound(FoliotError):
+    """No such job, or none of this tenant's, or one that was deleted."""
+
+    code: ClassVar[str] = "JOB_NOT_FOUND"
+
+    job_id: UUID
+
+    def __str__(self) -> str:
+        return f"there is no job {self.job_id}"
+
+
+@dataclass(eq=False)
+class IdempotencyKeyReused(FoliotError):
+    """The key came before, with another request."""
+
+    code: ClassVar[str] = "IDEMPOTENCY_KEY_REUSED"
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"the idempotency key {self.key!r} was used for another request (choose a new one)"
+
+
+@dataclass(eq=False)
+class JobAlreadyExists(FoliotError):
+    """Another job that is not over has this name."""
+
+    code: ClassVar[str] = "JOB_ALREADY_EXISTS"
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"there is a job named {self.name!r} already (choose another name, or delete it)"
+
+
+@dataclass(eq=False)
+class VersionConflict(FoliotError):
+    """Somebody else has changed the job since it was read."""
+
+    code: ClassVar[str] = "VERSION_CONFLICT"
+
+    job_id: UUID
+    expected: int
+    current: int
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} has version {self.current}, not {self.expected}"
+            " (read it again and repeat the change)"
+        )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from foliot.core.errors import InvalidInput
 from foliot.core.ids import ExecutionId, JobId, TenantId
@@ -192,6 +193,27 @@ def job_limit(tenant: TenantId, job: JobId, name: str, at_most: int) -> Limit:
 
 def key_limit(tenant: TenantId, key: str, at_most: int) -> Limit:
     return Limit(LimitKey(Scope.KEY, tenant, key), f"concurrency key {key}", at_most)
+
+
+def key_text(key: LimitKey) -> str:
+    """How rows name what they are counted under; only concurrency is counted on rows."""
+    match key.scope:
+        case Scope.QUEUE:
+            return f"queue:{key.subject}"
+        case Scope.TENANT:
+            return f"tenant:{key.tenant_id}"
+        case Scope.JOB:
+            return f"job:{UUID(hex=key.subject)}"
+        case Scope.KEY:
+            return f"key:{key.tenant_id}:{key.subject}"
+        case Scope.TENANT_RATE | Scope.JOB_RATE:
+            raise InvalidInput("a rate holds no slots", field="rate_limit")
+
+
+def key_texts(limits: Iterable[Limit]) -> tuple[str, ...]:
+    """The keys of a row under these limits, widest first: neighbours then share their beginning."""
+    counted = (limit.key for limit in limits if limit.period_seconds is None)
+    return tuple(key_text(key) for key in sorted(set(counted), key=lambda key: key.scope))
 
 
 def tenant_rate(tenant: TenantId, rate: RateLimit) -> Limit | None:

@@ -1,8 +1,9 @@
 """Executions that take their worker down, or fail too fast to be worth the next try.
 
 A worker that dies may have died of any of the executions it ran: that sends each of them to run
-alone in a child process and counts against none. A child that dies ran nothing else: that counts,
-and at the limit the execution goes to the dead letters.
+alone in a child process and is held against none. A child that dies ran nothing else: that counts,
+and at the limit the execution goes to the dead letters. What had not begun is as it was before the
+claim.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,17 @@ class Death(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueAgain:
-    """Back to the queue as it was."""
+    """Back to the queue as it was; `give_back`: the attempt is uncounted, since it never began."""
+
+    give_back: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RunAlone:
-    """Back to the queue, to run in a child process of its own; `crash_count` is the new count."""
+    """Back to the queue, to run in a child process of its own; `crash_count` is the new count.
+
+    The attempt stays counted, for it did begin.
+    """
 
     crash_count: int
 
@@ -45,17 +51,26 @@ def after_death(
 ) -> CrashDecision:
     """What becomes of an execution whose worker or child process died.
 
-    The attempt stays counted, so an execution that outlives nothing also ends by its attempts.
-    `crash_count` is the number of times it has crashed alone before.
+    A shared death is followed by a run alone even where no attempt is left: it may have been the
+    victim of another. That ends, because its next death is its own. `crash_count` is the number of
+    times it has crashed alone before; a crash that is both the last attempt and the limit is
+    poison, because the dead letter names the cause, not the count.
     """
-    crashes = crash_count + (death is Death.ALONE)
-    if crashes >= policy.max_crashes:
+    match death:
+        case Death.NOT_STARTED:
+            return QueueAgain()
+        case Death.SHARED:
+            return RunAlone(crash_count)
+        case Death.ALONE:
+            return _after_crash(policy, attempt_number, crash_count + 1)
+
+
+def _after_crash(policy: RetryPolicy, attempt_number: int, crash_count: int) -> CrashDecision:
+    if crash_count >= policy.max_crashes:
         return GiveUp(DeadLetterReason.POISON)
     if attempt_number >= policy.max_attempts:
         return GiveUp(DeadLetterReason.EXHAUSTED)
-    if death is Death.NOT_STARTED:
-        return QueueAgain()
-    return RunAlone(crashes)
+    return RunAlone(crash_count)
 
 
 def is_poisoned(policy: RetryPolicy, failed_at: Sequence[datetime], now: datetime) -> bool:

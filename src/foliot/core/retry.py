@@ -1,6 +1,8 @@
 """After a failure: try again, when, or never. One attempt's end in, one decision out.
 
-A failure that waiting cannot mend is not repeated. The delay grows by the policy, is spread by
+A failure that waiting cannot mend is not repeated: of HTTP answers, a 4xx says that the request is
+wrong and stays so. Two of them do not: 429 is "later", and 408 is a timeout in the words of HTTP,
+so it is retried like one. The delay grows by the policy, is spread by
 jitter and then capped; a target's `Retry-After` can lengthen it up to an hour, never shorten it.
 Chance comes in as a number: the same facts always give the same decision.
 """
@@ -152,7 +154,7 @@ def _honoured(retry_after_seconds: float | None) -> float:
 
 
 def _is_retryable_status(status: int | None) -> bool:
-    """5xx and 429 by contract, and 408: the server's own word for a timeout.
+    """5xx, 429 and 408; no other 4xx, and nothing below.
 
     Without a status the answer was not even HTTP: as good as a broken connection.
     """

@@ -117,6 +117,7 @@ EXECUTION: Final[Mapping[tuple[ExecutionState, ExecutionEvent], ExecutionState]]
         (_S.RUNNING, _E.HOLD): _S.WAITING,  # an open breaker, found after the claim
         (_S.RUNNING, _E.LOSE): _S.QUEUED,
         (_S.RUNNING, _E.CANCEL): _S.CANCELLED,
+        (_S.RUNNING, _E.SKIP): _S.SKIPPED,  # every instance of a fan-out was
         (_S.RETRYING, _E.RELEASE): _S.QUEUED,
         (_S.RETRYING, _E.HOLD): _S.WAITING,
         (_S.RETRYING, _E.CANCEL): _S.CANCELLED,

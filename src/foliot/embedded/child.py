@@ -22,6 +22,7 @@ PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBA
 
 # Fast: ends the clients. Immediate: recovery at the next start. Last: no choice left to it.
 SHUTDOWN_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+AT_ONCE_SECONDS: Final = 2.0
 
 
 class Child:
@@ -61,6 +62,13 @@ class Child:
             except TimeoutError:
                 continue
             return
+
+    def end_at_once(self) -> None:
+        """Also one that is frozen and hears nothing but the last word."""
+        self._process.send_signal(signal.SIGQUIT)
+        last_word = threading.Timer(AT_ONCE_SECONDS, self._process.kill)
+        last_word.daemon = True
+        last_word.start()
 
     def _watch(self) -> None:
         output, _ = self._process.communicate()

@@ -9,7 +9,7 @@ from typing import Final
 
 from foliot.embedded.account import Account
 from foliot.embedded.child import Child
-from foliot.embedded.errors import DiskFull, OtherVersion, ProgramFailed
+from foliot.embedded.errors import DiskFull, NoCluster, OtherVersion, ProgramFailed
 from foliot.embedded.failure import NO_SPACE, last_lines
 from foliot.embedded.installation import Installation
 from foliot.embedded.place import Place
@@ -20,7 +20,10 @@ BUILTIN_LOCALES_SINCE: Final = 17
 
 
 def check_version(place: Place, version: int) -> None:
-    found = (place.cluster / "PG_VERSION").read_text(encoding="utf-8").strip()
+    try:
+        found = (place.cluster / "PG_VERSION").read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoCluster(place.cluster) from None
     if found != str(version):
         raise OtherVersion(place.directory, found, version)
 

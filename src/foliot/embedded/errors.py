@@ -61,6 +61,17 @@ class OtherVersion(EmbeddedError):
 
 
 @dataclass(eq=False)
+class NoCluster(EmbeddedError):
+    path: Path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path.parent} is not a Foliot data directory: its {self.path.name} holds no "
+            "cluster of PostgreSQL (use another data directory)"
+        )
+
+
+@dataclass(eq=False)
 class NotADirectory(EmbeddedError):
     path: Path
 

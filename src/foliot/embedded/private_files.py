@@ -50,10 +50,10 @@ def write_private_file(path: Path, text: str, account: Account | None = None) ->
 
 
 def read_or_make_secret(path: Path) -> str:
-    """The password kept in the file; a new random one if there is none yet."""
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        secret = random_secret()
-        write_private_file(path, secret + "\n")
-        return secret
+    """The password kept in the file; a new random one if there is none yet, or nothing in it."""
+    kept = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    if kept:
+        return kept
+    secret = random_secret()
+    write_private_file(path, secret + "\n")
+    return secret

@@ -64,7 +64,7 @@ class EmbeddedServer:
         self._version = version
         self._settings = dict(settings or {})
         self._clock = SystemClock()
-        self._lock: OwnerLock | None = None
+        self._locks: list[OwnerLock] = []
         self._place: Place | None = None
         self._sockets: Path | None = None
         self._passwords: dict[str, str] = {}
@@ -95,7 +95,7 @@ class EmbeddedServer:
     async def start(self) -> None:
         if self.pid is not None:
             return
-        is_first = self._lock is None
+        is_first = not self._locks
         with disk_errors_named(self._directory):
             try:
                 await self._start()
@@ -109,6 +109,11 @@ class EmbeddedServer:
         await self._end_child()
         self._let_go()
 
+    def kill(self) -> None:
+        """For those who will not wait for `stop`: it recovers by itself at the next start."""
+        if self._child is not None and self.pid is not None:
+            self._child.end_at_once()
+
     async def wait(self) -> int:
         """The exit status; a negative number is the signal that ended it."""
         if self._child is None:
@@ -116,16 +121,14 @@ class EmbeddedServer:
         return await self._child.wait()
 
     async def _start(self) -> None:
-        if self._lock is None:
-            make_directory(self._directory)
-            self._lock = OwnerLock.take(self._directory.resolve() / "lock")
-        place = self._place = find_place(self._directory.resolve())
+        place = self._place = self._own_place()
+        if place.cluster.exists():
+            check_version(place, self._version)
         for role in (ROLE, SUPERUSER):
             self._passwords[role] = read_or_make_secret(place.secret(role))
         installation = await asyncio.to_thread(installation_for, place.account, self._version)
         clear_drafts(place)
         if place.cluster.exists():
-            check_version(place, self._version)
             await end_leftovers(place.cluster, self._clock)
         else:
             password = self._passwords[SUPERUSER]
@@ -134,6 +137,19 @@ class EmbeddedServer:
         self._sockets = open_sockets_folder(place, again=self._sockets)
         self._configure(place, self._sockets)
         await self._run_until_ready(place, installation)
+
+    def _own_place(self) -> Place:
+        """Nobody else's from here on: neither the directory, nor the cluster if it lies elsewhere,
+        to which a copy of the directory points as well."""
+        directory = self._directory.resolve()
+        is_first = not self._locks
+        if is_first:
+            make_directory(self._directory)
+            self._locks.append(OwnerLock.take(directory / "lock"))
+        place = find_place(directory)
+        if is_first and place.home != directory:
+            self._locks.append(OwnerLock.take(place.home / "lock"))
+        return place
 
     def _configure(self, place: Place, sockets: Path) -> None:
         text = configuration(self._settings, sockets=sockets, logs=place.logs)
@@ -187,9 +203,8 @@ class EmbeddedServer:
         if self._place is not None and self._sockets is not None:
             close_sockets_folder(self._place)
             self._sockets = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        while self._locks:
+            self._locks.pop().release()
 
     def _url(self, role: str, database: str) -> str:
         if self._sockets is None:

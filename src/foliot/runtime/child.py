@@ -1,7 +1,8 @@
 """One child process in a session of its own, so that a terminal's Ctrl-C reaches only its parent.
 
-The parent decides when it ends: SIGTERM, ten seconds, SIGKILL. Should the parent die without a
-word, the child notices by its lifeline and leaves by itself.
+The parent decides when it ends: SIGTERM, ten seconds, SIGKILL. What the child has started in its
+process group ends with it. Should the parent die without a word, the child notices by its lifeline
+and leaves by itself.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ class ChildProcess:
         self._environ = dict(environ)
         self._pass_fds = tuple(pass_fds)
         self._process: Subprocess | None = None
+        self._group: int | None = None
 
     @property
     def pid(self) -> int | None:
@@ -38,12 +40,15 @@ class ChildProcess:
             stdin=DEVNULL,
             start_new_session=True,
         )
+        self._group = self._process.pid
 
     async def wait(self) -> int:
         """The exit status; a negative number is the signal that ended it."""
         if self._process is None:
             return 0
-        return await self._process.wait()
+        status = await self._process.wait()
+        self._end_group()
+        return status
 
     async def stop(self) -> None:
         self._send(signal.SIGTERM)
@@ -57,7 +62,13 @@ class ChildProcess:
     def kill(self) -> None:
         self._send(signal.SIGKILL)
 
+    def _end_group(self) -> None:
+        """Once, as soon as the child has ended: later its number may be another's."""
+        self._send(signal.SIGKILL)
+        self._group = None
+
     def _send(self, number: signal.Signals) -> None:
-        if self.pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        if self._group is not None:
+            # macOS says "not permitted" of a group that is only waiting to be buried.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, number)

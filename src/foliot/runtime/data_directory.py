@@ -56,6 +56,19 @@ class DataDirectoryUnusable(FoliotError):
         return f"cannot write to {self.directory}: {self.reason} (choose one with --data-dir)"
 
 
+@dataclass(eq=False)
+class ServerFileUnreadable(FoliotError):
+    """Somebody's server runs here, and not ours: the file is for its owner's eyes."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return (
+            f"cannot read {self.path}: permission denied"
+            " (run this as the user who started the server)"
+        )
+
+
 @contextmanager
 def owned(directory: Path) -> Iterator[None]:
     """Makes the folder if need be and owns it for the length of the block."""
@@ -97,6 +110,8 @@ def read_server_file(directory: Path) -> RunningServer | None:
         facts = json.loads((directory / SERVER_FILE).read_text(encoding="utf-8"))
         roles = tuple(RunningRole(role["role"], role["pid"]) for role in facts["roles"])
         return RunningServer(facts["url"], facts["pid"], facts["database_url"], roles)
+    except PermissionError:
+        raise ServerFileUnreadable(directory / SERVER_FILE) from None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

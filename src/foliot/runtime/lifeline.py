@@ -30,7 +30,8 @@ class Lifeline:
 
 
 def leave_with_parent(read_fd: int) -> None:
-    """Ends this process once its parent is gone: asks by SIGTERM, then goes without asking.
+    """Ends this process once its parent is gone: asks by SIGTERM, then goes without asking. A group
+    that it leads goes with it.
 
     A thread, not a task: a process whose event loop is stuck must leave too.
     """
@@ -40,6 +41,11 @@ def leave_with_parent(read_fd: int) -> None:
 def _watch(read_fd: int) -> None:
     while os.read(read_fd, 1):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    _send(signal.SIGTERM)
     time.sleep(LEAVE_WITHIN_SECONDS)
-    os._exit(1)
+    _send(signal.SIGKILL)
+
+
+def _send(number: signal.Signals) -> None:
+    send = os.killpg if os.getpgrp() == os.getpid() else os.kill
+    send(os.getpid(), number)

@@ -46,7 +46,10 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise PortInUse(host, port) from None
-        raise PortUnusable(host, port, error.strerror or str(error)) from None
+        reason = error.strerror or str(error)
+        if error.errno == errno.EACCES:
+            reason = f"{reason.lower()} (choose one above 1023 with --port)"
+        raise PortUnusable(host, port, reason) from None
     listener.setblocking(False)
     return listener
 

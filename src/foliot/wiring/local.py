@@ -5,12 +5,13 @@ runs where is written to `server.json` in the data directory and told in a few l
 """
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from socket import socket
 from typing import Final
@@ -34,9 +35,12 @@ from foliot.runtime.probe import not_ready_because
 from foliot.runtime.service import stop_signals, until
 from foliot.runtime.supervisor import Died, NotStarted, RoleEvent, Started, Supervisor
 from foliot.settings import Settings, file_variable, variable
-from foliot.store.connecting import wait_until_reachable
+from foliot.store.connecting import growing_delays, wait_until_reachable
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.store.migrate import migrate
 from foliot.store.url import without_password
+
+log = logging.getLogger(__name__)
 
 URL: Final = variable("database_url")
 URL_FILE: Final = file_variable("database_url")
@@ -79,15 +83,6 @@ def _steadfast(say: Callable[[str], None]) -> Callable[[str], None]:
     return say_if_heard
 
 
-class _Postgres(EmbeddedServer):
-    """The embedded server as a process that can also be ended at once: it recovers by itself."""
-
-    def kill(self) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGQUIT)
-
-
 class _LocalServer:
     def __init__(
         self,
@@ -122,10 +117,12 @@ class _LocalServer:
                 remove_server_file(self._settings.data_dir)
 
     async def _work(self) -> None:
-        self._database_url = await self._reach_database()
-        await migrate(self._database_url, self._clock)
+        self._database_url = await self._provide_database()
+        await self._migrate()
         arguments = ["server", "--role", "api", "--listen-fd", str(self._listener.fileno())]
-        api = self._child(arguments, pass_fds=[self._listener.fileno()])
+        # The address may hold a password: it goes by the environment, which `ps` does not show.
+        environ = {URL: self._database_url}
+        api = self._child(arguments, environ=environ, pass_fds=[self._listener.fileno()])
         await self._supervisor.start("api", api)
         await self._wait_until_ready()
         for line in self._greeting():
@@ -134,24 +131,42 @@ class _LocalServer:
             await self._check_handlers()
         await asyncio.Event().wait()
 
-    async def _reach_database(self) -> str:
+    async def _provide_database(self) -> str:
         if self._settings.database_url is not None:
-            url = self._settings.database_url.get_secret_value()
-            await wait_until_reachable(url, self._clock)
-            return url
-        self._postgres = _Postgres(self._settings.data_dir)
+            return self._settings.database_url.get_secret_value()
+        self._postgres = EmbeddedServer(self._settings.data_dir)
         await self._supervisor.start("postgres", self._postgres)
         return self._postgres.url
 
-    def _child(self, arguments: Sequence[str], pass_fds: Sequence[int] = ()) -> ChildProcess:
-        environ = {key: value for key, value in os.environ.items() if key != URL_FILE}
-        # The address may hold a password: it goes by the environment, which `ps` does not show.
-        environ[URL] = self._database_url
+    async def _migrate(self) -> None:
+        """However often the database goes away meanwhile: a migration is done whole or not at all,
+        and which ones are done is read again each time."""
+        for delay in growing_delays():
+            await wait_until_reachable(self._database_url, self._clock)
+            try:
+                await migrate(self._database_url, self._clock)
+            except (DatabaseUnreachable, CommitUnknown) as loss:
+                shown = without_password(self._database_url)
+                log.warning("database %s was lost: %s; trying again", shown, loss.reason)
+            else:
+                return
+            await self._clock.sleep(delay)
+
+    def _child(
+        self,
+        arguments: Sequence[str],
+        *,
+        environ: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> ChildProcess:
+        """Knows the database only if `environ` says it."""
+        secret = {URL, URL_FILE}
+        kept = {key: value for key, value in os.environ.items() if key.upper() not in secret}
         lifeline = ["--lifeline-fd", str(self._lifeline.read_fd)]
         return ChildProcess(
             # -P: a file in the working directory must not stand in for a module of ours.
             [sys.executable, "-P", "-m", "foliot", *arguments, *lifeline],
-            environ=environ,
+            environ=kept | dict(environ or {}),
             pass_fds=[*pass_fds, self._lifeline.read_fd],
         )
 

@@ -49,7 +49,7 @@ def _import_module(target: str) -> ModuleType:
             reason = f"there is no module {missing.name} in {Path.cwd()} or the environment"
             raise ModuleNotImported(target, reason) from None
         raise _failure(target, missing) from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
         raise _failure(target, error) from None
 
 
@@ -70,7 +70,7 @@ def _import_file(target: str) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
         del sys.modules[path.stem]
         raise _failure(target, error) from None
     return module

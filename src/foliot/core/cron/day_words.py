@@ -13,6 +13,7 @@ _EVERY_WEEKDAY: Final = 127
 _WORKDAYS: Final = 0b0111110
 _EVERY_MONTH: Final = (1 << 13) - 2
 _SHORTEST: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_WHERE_IT_HAS_THEM: Final = ", where the month has them"
 _NTH: Final = ("", "first", "second", "third", "fourth", "fifth")
 # fmt: off
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -44,7 +45,8 @@ def day_words(days: Days, months: int) -> DayWords:
         return DayWords(f"on {_date_words(dates, months)}", after_time=True)
     by_weekday = _weekday_words(weekdays, months)
     if every_date:
-        return DayWords(by_weekday)
+        # A word of caution ends the sentence: behind it a time would seem to belong to it.
+        return DayWords(by_weekday, after_time=not _every_month_has(weekdays))
     by_weekday = by_weekday.removeprefix("on ")
     if either:
         by_date = _date_words(dates, months)
@@ -88,6 +90,8 @@ def _date_words(dates: MonthDays, months: int) -> str:
     latest = max(
         (*named, *dates.nearest, *(distance + 1 for distance in dates.from_end)), default=0
     )
+    if any(last > shortest for first, last in runs(days) if first != last):
+        return f"{join(spans + parts)} {_of_months(months, 0, everywhere=True)}{_WHERE_IT_HAS_THEM}"
     return f"{join(spans + parts)} {_of_months(months, len(spans + parts), latest <= shortest)}"
 
 
@@ -127,9 +131,13 @@ def _weekday_words(weekdays: WeekDays, months: int) -> str:
     special = [f"the {_NTH[nth]} {_WEEKDAYS[weekday]}" for weekday, nth in weekdays.nth]
     special += [f"the last {_WEEKDAYS[weekday]}" for weekday in weekdays.last]
     if special:
-        everywhere = all(nth < 5 for _, nth in weekdays.nth)
-        parts.append(f"on {join(special)} {_of_months(months, len(special), everywhere)}")
+        of_months = _of_months(months, len(special), _every_month_has(weekdays))
+        parts.append(f"on {join(special)} {of_months}")
     return join(parts)
+
+
+def _every_month_has(weekdays: WeekDays) -> bool:
+    return all(nth < 5 for _, nth in weekdays.nth)
 
 
 def _weekday_names(days: int) -> str:

@@ -27,7 +27,10 @@ from foliot.core.model import ErrorType, Failure, Json
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression can see. A task that left no result (skipped, failed) reads as null."""
+    """What an expression can see. A task that left no result (skipped, failed) reads as null.
+
+    Nothing else does: a graph is refused if it reads a task that may not have ended yet.
+    """
 
     results: Mapping[str, Json] = field(default_factory=dict)
     config: Json = None
@@ -131,7 +134,21 @@ def _compare(operator: str, left: Json, right: Json) -> bool:
 
 
 def _same(left: Json, right: Json) -> bool:
-    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
+    """Equal as JSON, inside lists and objects too: there as well true is not 1, and 1.0 is."""
+    waiting = [(left, right)]
+    while waiting:
+        one, other = waiting.pop()
+        if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+            if len(one) != len(other):
+                return False
+            waiting.extend(zip(one, other, strict=True))
+        elif isinstance(one, Mapping) and isinstance(other, Mapping):
+            if one.keys() != other.keys():
+                return False
+            waiting.extend((value, other[key]) for key, value in one.items())
+        elif isinstance(one, bool) is not isinstance(other, bool) or one != other:
+            return False
+    return True
 
 
 def _contains(container: Json, value: Json) -> bool:

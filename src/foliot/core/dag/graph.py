@@ -9,11 +9,13 @@ import difflib
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from types import MappingProxyType
 from typing import Final
 
 from foliot.core.dag.tasks import Task, check_task, references
-from foliot.core.dag.trigger_rules import TOLERANT
+from foliot.core.dag.trigger_rules import HASTY, TOLERANT, TriggerRule
 from foliot.core.errors import CycleDetected, InvalidGraph
 
 TASKS_MAX: Final = 10_000
@@ -155,39 +157,77 @@ def _check_dependencies(task: Task, by_name: Mapping[str, Task], field: str) -> 
 
 
 def _check_references(by_name: Mapping[str, Task], order: Sequence[str]) -> None:
-    """A result can be read only downstream of its task: elsewhere it may not be there yet."""
+    """A result can be read only where its task has surely ended: elsewhere it may not be there."""
     distant: list[tuple[Task, str, str]] = []
     for position, task in enumerate(by_name.values()):
         parents = frozenset(task.dependencies)
         for field, path in references(task, f"tasks[{position}]"):
-            if path.task is None or path.task in parents:
+            if path.task is None:
                 continue
             if path.task not in by_name:
                 reason = f"{path.text} reads {path.task!r}, which is not a task"
                 raise InvalidGraph(reason, field, _suggestion(path.task, by_name), (path.task,))
-            distant.append((task, path.task, field))
+            if path.task not in parents or task.trigger_rule in HASTY:
+                distant.append((task, path.task, field))
     if not distant:
         return
-    bit, upstream = _upstream_masks(by_name, order)
+    bit, ended = _ended_masks(by_name, order)
     for task, named, field in distant:
-        if not upstream[task.name] & bit[named]:
-            reason = f"{task.name!r} reads the result of {named!r} but does not come after it"
-            hint = f"add {named!r} to the dependencies of {task.name!r}"
-            raise InvalidGraph(reason, field, hint, (task.name, named))
+        if not ended[task.name] & bit[named]:
+            raise _too_early(task, named, field, by_name)
 
 
-def _upstream_masks(
+def _too_early(task: Task, named: str, field: str, by_name: Mapping[str, Task]) -> InvalidGraph:
+    upstream = _reachable({name: each.dependencies for name, each in by_name.items()}, [task.name])
+    hint = f"add {named!r} to the dependencies of {task.name!r}"
+    if named not in upstream:
+        reason = f"{task.name!r} reads the result of {named!r} but does not come after it"
+    elif task.trigger_rule in HASTY:
+        reason = (
+            f"{task.name!r} does not wait for all of its parents ({task.trigger_rule}), so the"
+            f" result of {named!r} may not be there yet"
+        )
+        hint = "use a rule that waits for every parent, such as ALL_DONE"
+    else:
+        reason = (
+            f"a task between {named!r} and {task.name!r} may end or start without waiting for"
+            f" {named!r}, so its result may not be there yet"
+        )
+    return InvalidGraph(reason, field, hint, (task.name, named))
+
+
+def _ended_masks(
     by_name: Mapping[str, Task], order: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Each task's bit, and the bits of all its ancestors: 12 MB at most, one OR per dependency."""
+    """Each task's bit, and the bits of all that has surely ended when it starts.
+
+    What a parent waited for has ended only if the parent itself ran: one that is skipped, cancelled
+    or failed by its own parents ends while others upstream may still run. 12 MB at most.
+    """
     bit = {name: 1 << place for place, name in enumerate(order)}
-    upstream: dict[str, int] = {}
+    ended: dict[str, int] = {}
     for name in order:
-        mask = 0
-        for parent in by_name[name].dependencies:
-            mask |= upstream[parent] | bit[parent]
-        upstream[name] = mask
-    return bit, upstream
+        parents = by_name[name].dependencies
+        ran = [bit[parent] | ended[parent] for parent in parents]
+        ended[name] = _ended_before(by_name[name].trigger_rule, [bit[p] for p in parents], ran)
+    return bit, ended
+
+
+def _ended_before(rule: TriggerRule, parents: Sequence[int], ran: Sequence[int]) -> int:
+    """`parents` are the parents' own bits, `ran` also those of all that ended before they ran."""
+    match rule:
+        case TriggerRule.ALL_SUCCESS:
+            return reduce(or_, ran, 0)
+        case TriggerRule.ONE_SUCCESS:
+            return reduce(and_, ran) if ran else 0
+        case TriggerRule.ONE_FAILED:
+            return parents[0] if len(parents) == 1 else 0
+        case TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS:
+            return reduce(or_, parents, reduce(and_, ran) if ran else 0)
+        case TriggerRule.ALWAYS:
+            return 0
+        case _:
+            return reduce(or_, parents, 0)
 
 
 def _suggestion(unknown: str, names: Collection[str]) -> str:

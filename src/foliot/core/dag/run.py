@@ -174,7 +174,8 @@ def move_task(graph: Graph, run: Run, task: str, event: ExecutionEvent) -> Decis
 def finish_task(graph: Graph, run: Run, task: str, outcome: ExecutionState) -> Decision:
     """A task has ended, its retries spent: what is ready now, what is lost, is the run over?
 
-    Only SKIPPED and CANCELLED can end a task before it is released: an operator's word.
+    Only SKIPPED and CANCELLED can end a task before it is released: an operator's word. Of what
+    runs, only a fan-out can end SKIPPED: if every instance was.
     """
     if run.progress.state is not DagRunState.RUNNING:
         raise IllegalTransition(state=run.progress.state, event=outcome)
@@ -182,6 +183,12 @@ def finish_task(graph: Graph, run: Run, task: str, outcome: ExecutionState) -> D
     before = draft.get(task)
     if not before.released and outcome not in _OPERATOR_ENDINGS:
         raise IllegalTransition(state=before.state, event=_ENDINGS.get(outcome, outcome))
+    if (
+        outcome is ExecutionState.SKIPPED
+        and before.state is ExecutionState.RUNNING
+        and graph.tasks[task].fan_out is None
+    ):
+        raise IllegalTransition(state=before.state, event=ExecutionEvent.SKIP)
     draft.end(task, outcome)
     draft.spread()
     if outcome in FAILURES and run.policy.stops_the_run:

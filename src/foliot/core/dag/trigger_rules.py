@@ -42,6 +42,9 @@ TOLERANT: Final = frozenset(
     {TriggerRule.ALL_DONE, TriggerRule.ALL_FAILED, TriggerRule.ONE_FAILED, TriggerRule.ALWAYS}
 )
 
+# The rules that may start a task while a parent still runs.
+HASTY: Final = frozenset({TriggerRule.ONE_SUCCESS, TriggerRule.ONE_FAILED, TriggerRule.ALWAYS})
+
 FAILURES: Final = frozenset(
     {ExecutionState.FAILED, ExecutionState.TIMED_OUT, ExecutionState.UPSTREAM_FAILED}
 )

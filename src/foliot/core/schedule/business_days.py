@@ -8,7 +8,7 @@ depends on schedule and calendar alone, never on who asks when.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from heapq import merge
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from foliot.core.cron.expression import parse
 from foliot.core.model import CalendarRule, DstGap, DstOverlap, SkipReason
 from foliot.core.schedule.calendar import DAY, Calendar, at_wall_time, day_of, day_start
+from foliot.core.schedule.foreign_days import SECOND, ForeignMove
 from foliot.core.schedule.timeline import (
     TICK,
     Bounded,
@@ -30,7 +31,6 @@ from foliot.core.schedule.timeline import (
 
 _DAY_MICROSECONDS: Final = DAY // TICK
 _ANY_DAY: Final = parse("* * * * *")
-_SECOND: Final = timedelta(seconds=1)
 
 
 def on_business_days(
@@ -127,7 +127,8 @@ class MovedDays(Timeline):
 
     The days of a cron schedule have the same local times, so what arrives on a business day with
     instants of its own coincides with those, and of several excluded days that move to one business
-    day the nearest stands for all. The instants of an interval are moved one by one.
+    day the nearest stands for all. Under a calendar of another zone that holds for parts of days
+    (`foreign_days`). The instants of an interval are moved one by one.
 
     Groups follow each other without a hole, and so do their business days: the first instant after
     a moment is in the moment's own group or in the next one that has any.
@@ -206,6 +207,8 @@ class MovedDays(Timeline):
         """What the business day of the group has in the end."""
         if isinstance(self.line, IntervalLine):
             return self._moved_one_by_one(group, self._part(group.first, group.last))
+        if isinstance(self.line, CronLine) and self.line.zone is not self.zone:
+            return self._moved_between_zones(group, self.line)
         own = self._part(group.day, group.day)
         if not group.has_excluded_days or own.next(own.after) is not None:
             return own
@@ -213,6 +216,14 @@ class MovedDays(Timeline):
         if source is None:
             return Listed(())
         return self._moved_day(group, source)
+
+    def _moved_between_zones(self, group: Group, line: CronLine) -> Timeline:
+        if not group.has_excluded_days:
+            return self._part(group.day, group.day)
+        days = (group.first + n * DAY for n in range((group.last - group.first).days + 1))
+        nearest = sorted((day for day in days if day != group.day), reverse=group.day == group.last)
+        move = ForeignMove(line, self.zone, self.gap, self.overlap, group.day)
+        return move.union([(day, self._note(day)) for day in nearest])
 
     def _nearest_day(self, group: Group) -> date | None:
         """The excluded day of the group, closest to its business day, that has instants."""
@@ -225,7 +236,7 @@ class MovedDays(Timeline):
 
     def _moved_day(self, group: Group, source: date) -> Timeline:
         note = self._note(source)
-        if isinstance(self.line, CronLine) and self.line.zone is self.zone:
+        if isinstance(self.line, CronLine):
             # The same times on another day are what the fields say without those for days.
             cron = replace(self.line.cron, months=_ANY_DAY.months, days=_ANY_DAY.days)
             there = _days(replace(self.line, cron=cron), self.zone, group.day, group.day)
@@ -258,7 +269,7 @@ class MovedDays(Timeline):
         wall_time = datetime.combine(day, found.instant.astimezone(self.zone).time())
         instant, in_gap = at_wall_time(self.zone, wall_time, self.overlap)
         # A gap that ends the day would lead out of it: then its last second.
-        instant = min(instant, day_start(self.zone, day + DAY) - _SECOND)
+        instant = min(instant, day_start(self.zone, day + DAY) - SECOND)
         held = SkipReason.DST_GAP if in_gap and self.gap is DstGap.SKIP else None
         return Occurrence(instant, self._note(source), held)
 

@@ -18,6 +18,8 @@ from foliot.core.zones import zone
 
 INTERVAL_SECONDS_MIN: Final = 0.001
 SECONDS_MAX: Final = 10 * 366 * 86_400.0  # ten years: further away is a mistake in the unit
+# Whatever fires is a little late: with less than this next to nothing would.
+MISFIRE_GRACE_SECONDS_MIN: Final = 1.0
 JITTER_SECONDS_MAX: Final = 86_400.0
 MISFIRE_MAX_RUNS_MAX: Final = 10_000
 AFTER_JOBS_MAX: Final = 1_000
@@ -109,7 +111,7 @@ def _check_numbers(schedule: Schedule) -> None:
     _check_seconds(schedule, "interval_seconds", INTERVAL_SECONDS_MIN, SECONDS_MAX)
     _check_seconds(schedule, "delay_seconds", 0, SECONDS_MAX)
     _check_seconds(schedule, "jitter_seconds", 0, JITTER_SECONDS_MAX)
-    _check_seconds(schedule, "misfire_grace_seconds", 0, SECONDS_MAX)
+    _check_grace(schedule)
     _check_count(schedule, "max_runs", _COUNT_MAX)
     _check_count(schedule, "misfire_max_runs", MISFIRE_MAX_RUNS_MAX)
 
@@ -125,6 +127,17 @@ def _check_seconds(schedule: Schedule, field: str, low: float, high: float) -> N
             field=field,
             hint=f"from {low:g} to {high:.0f}",
         )
+
+
+def _check_grace(schedule: Schedule) -> None:
+    grace = schedule.misfire_grace_seconds
+    if grace is not None and 0 <= grace < MISFIRE_GRACE_SECONDS_MIN:
+        raise InvalidSchedule(
+            f"{grace!r} leaves no time to fire: every fire is a little late",
+            field="misfire_grace_seconds",
+            hint=f"at least {MISFIRE_GRACE_SECONDS_MIN:g}, or leave it out to fire however late",
+        )
+    _check_seconds(schedule, "misfire_grace_seconds", MISFIRE_GRACE_SECONDS_MIN, SECONDS_MAX)
 
 
 def _check_count(schedule: Schedule, field: str, high: int) -> None:

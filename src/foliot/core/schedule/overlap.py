@@ -34,11 +34,18 @@ def decide(policy: OverlapPolicy, *, running: int, waiting: int) -> OverlapDecis
 def decide_batch(
     policy: OverlapPolicy, *, running: int, waiting: int, fires: int
 ) -> tuple[OverlapDecision, ...]:
-    """The same for several instants fired at once, oldest first: each sees the ones before it."""
+    """The same for several instants fired at once, oldest first: each sees the ones before it.
+
+    Where a newer instant replaces the older, only the newest of the batch survives: the others
+    would be cancelled before they could start.
+    """
+    if policy is OverlapPolicy.CANCEL_PREVIOUS:
+        newest = (decide(policy, running=running, waiting=waiting),) if fires else ()
+        return (OverlapDecision.SKIP,) * (fires - 1) + newest
     decisions = []
     for _ in range(fires):
         decision = decide(policy, running=running, waiting=waiting)
         decisions.append(decision)
         running += decision is OverlapDecision.START
-        waiting += decision in (OverlapDecision.HOLD, OverlapDecision.CANCEL_PREVIOUS)
+        waiting += decision is OverlapDecision.HOLD
     return tuple(decisions)
