@@ -165,6 +165,7 @@ async def test_times_come_back_aware_and_in_utc(database: Database) -> None:
         assert got.utcoffset() == timedelta(0)
 
 
+@pytest.mark.direct
 async def test_a_session_leaves_nothing_behind_for_the_next(database_url: str) -> None:
     """One connection, lent twice: what a transaction set is over, and nothing is sent between."""
     last_words = sql("select query from pg_stat_activity where pid = $1")
@@ -185,6 +186,7 @@ async def test_a_session_leaves_nothing_behind_for_the_next(database_url: str) -
         assert row["work_mem"] != "123kB"
 
 
+@pytest.mark.direct
 @pytest.mark.parametrize(("prepare", "named"), [(True, 1), (False, 0)])
 async def test_without_preparing_no_statement_stays_in_the_server(
     database_url: str, prepare: bool, named: int
@@ -251,6 +253,7 @@ async def test_a_session_without_the_limits_is_warned_of(
     assert "foliot db migrate" in said
 
 
+@pytest.mark.direct
 async def test_stricter_limits_of_the_operator_are_kept_and_not_warned_of(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -116,6 +116,7 @@ async def test_a_killed_backend_is_replaced(notes: Database, database_url: str) 
         assert await other.fetch_value(NOTES) is None
 
 
+@pytest.mark.direct
 async def test_a_connection_to_a_standby_is_given_up_for_a_new_one(
     notes: Database, database_url: str, server: DatabaseFactory
 ) -> None:
@@ -162,6 +163,7 @@ async def test_waiting_for_a_database_names_each_new_reason_once(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.direct
 async def test_a_database_that_comes_is_waited_for(
     server: DatabaseFactory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

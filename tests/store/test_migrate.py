@@ -1,8 +1,10 @@
 """Migrations on a real server: once each, all or nothing, whoever else is trying the same."""
 
 import asyncio
+import logging
 import sys
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +13,7 @@ from foliot.store.connecting import connect
 from foliot.store.database import Database
 from foliot.store.errors import (
     CommitUnknown,
+    DatabaseRefused,
     DatabaseUnreachable,
     MigrationBlocked,
     MigrationChanged,
@@ -63,7 +66,7 @@ async def test_an_empty_database_is_brought_up_to_date(empty_database_url: str) 
 async def test_what_is_remembered_of_a_migration(empty_database_url: str) -> None:
     await migrate(empty_database_url, CLOCK)
     async with connect(empty_database_url) as session:
-        row = await session.fetch_row(sql("select * from foliot.schema_migrations"))
+        row = await session.fetch_row(sql("select * from foliot.schema_migrations order by 1"))
         age = await session.fetch_value(
             sql("select statement_timestamp() - max(applied_at) from foliot.schema_migrations")
         )
@@ -85,6 +88,36 @@ async def test_the_role_gets_its_limits_in_this_database_alone(
         assert await elsewhere.fetch_value(sql("show lock_timeout")) == "0"
 
 
+async def test_what_migrating_changes_for_the_role_is_said_once(
+    empty_database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = empty_database_url.partition("@/")[2].partition("?")[0]
+    caplog.set_level(logging.INFO)
+    await migrate(empty_database_url, CLOCK)
+    said = [line for line in caplog.messages if line.startswith("set ")]
+    assert f"set lock_timeout = 1000 for role foliot in database {name}" in said
+    async with connect(empty_database_url) as session:
+        defaults = "select setconfig from pg_db_role_setting s join pg_database d on d.oid ="
+        defaults += " setdatabase where datname = current_database()"
+        kept = await session.fetch_value(sql(defaults))
+    assert {line.split()[1] for line in said} == {entry.partition("=")[0] for entry in kept}
+    caplog.clear()
+    await migrate(empty_database_url, CLOCK)
+    assert not [line for line in caplog.messages if line.startswith("set ")]
+
+
+async def test_a_role_without_rights_learns_whose_they_are(
+    database_url: str, server: DatabaseFactory
+) -> None:
+    async with connect(server.admin_url) as admin:
+        await admin.execute(sql("create role stranger login"))
+    url = server.server.url(database_url.partition("@/")[2].partition("?")[0], "stranger")
+    for attempt in (schema_status(url), migrate(url, CLOCK)):
+        with pytest.raises(DatabaseRefused, match="connect as the role that owns the schema"):
+            await attempt
+
+
+@pytest.mark.direct
 async def test_lost_limits_are_set_again_without_a_migration(
     database_url: str, server: DatabaseFactory
 ) -> None:
@@ -168,22 +201,23 @@ async def test_a_database_newer_than_the_code_is_refused(empty_database_url: str
         await migrate(empty_database_url, CLOCK, migrations=PLAN[:2])
 
 
-async def test_a_table_in_use_is_waited_for_in_short_turns(database: Database) -> None:
+async def test_a_table_in_use_is_waited_for_in_short_turns(empty_database_url: str) -> None:
     """A migration that queued for the lock would block every reader that comes after it."""
-    url = database._secret_url
+    url = empty_database_url
     await migrate(url, CLOCK, migrations=PLAN[:2])
     change = Migration(3, "change", "alter table foliot.notes add column more int;")
-    holder = database.transaction()
-    session = await holder.__aenter__()
-    await session.execute(sql("set local idle_in_transaction_session_timeout = 0"))
-    await session.fetch(sql("select * from foliot.notes"))
+    async with Database(url) as database:
+        holder = database.transaction()
+        session = await holder.__aenter__()
+        await session.execute(sql("set local idle_in_transaction_session_timeout = 0"))
+        await session.fetch(sql("select * from foliot.notes"))
 
-    async def let_go() -> None:
-        assert await database.fetch(sql("select * from foliot.notes")) == []
-        await holder.__aexit__(None, None, None)
+        async def let_go() -> None:
+            assert await database.fetch(sql("select * from foliot.notes")) == []
+            await holder.__aexit__(None, None, None)
 
-    clock = ActingClock(let_go)
-    assert await migrate(url, clock, migrations=(*PLAN[:2], change)) == ("0003_change.sql",)
+        clock = ActingClock(let_go)
+        assert await migrate(url, clock, migrations=(*PLAN[:2], change)) == ("0003_change.sql",)
     assert clock.slept == [0.2]
 
 
@@ -214,7 +248,7 @@ from foliot.store.migrate import migrate
 from foliot.store.migration_files import Migration, packaged_migrations
 
 slow = Migration(2, "slow", "create table foliot.notes (a int); select pg_sleep(60);")
-asyncio.run(migrate(sys.argv[1], SystemClock(), migrations=(*packaged_migrations(), slow)))
+asyncio.run(migrate(sys.argv[1], SystemClock(), migrations=(packaged_migrations()[0], slow)))
 """
 SLEEPING = sql(
     "select count(*) from pg_stat_activity"
@@ -269,7 +303,47 @@ async def test_a_role_that_may_not_create_a_schema_uses_the_one_made_for_it(
     async with connect(server.admin_url) as admin:
         await admin.execute(sql(f"alter database {name} owner to postgres"))
     with pytest.raises(MigrationFailed, match="permission denied for database"):
-        await migrate(empty_database_url, CLOCK)
+        await migrate(empty_database_url, CLOCK, migrations=(FIRST,))
     async with connect(server.server.url(name, "postgres")) as admin:
         await admin.execute(sql("create schema foliot authorization foliot"))
-    assert await migrate(empty_database_url, CLOCK) == (FIRST.file,)
+    assert await migrate(empty_database_url, CLOCK, migrations=(FIRST,)) == (FIRST.file,)
+
+
+async def test_a_role_that_may_not_create_the_tenants_role_learns_what_to_ask_for(
+    empty_database_url: str, server: DatabaseFactory
+) -> None:
+    name = empty_database_url.partition("@/")[2].partition("?")[0]
+    async with connect(server.admin_url) as admin:
+        await admin.execute(sql("create role plain login"))
+        await admin.execute(sql(f"alter database {name} owner to plain"))
+    url = server.server.url(name, "plain")
+    with pytest.raises(MigrationFailed) as caught:
+        await migrate(url, CLOCK)
+    message, _, order = str(caught.value).partition("; as an administrator: ")
+    assert message == (
+        "migration 0002_tenants.sql: this role may not create or use the role foliot_tenant"
+        " (the database is as it was)"
+    )
+    assert order == "create role foliot_tenant nologin; grant foliot_tenant to plain"
+    async with connect(server.admin_url) as admin:
+        # The role itself is there already on this server.
+        await admin.execute(sql(order.partition("; ")[2]))
+    assert packaged_migrations()[-1].file in await migrate(url, CLOCK)
+
+
+async def test_a_role_that_may_create_roles_makes_the_tenants_role_its_own() -> None:
+    """From PostgreSQL 16 on the creator of a role may not become it without a grant."""
+    other = DatabaseFactory()
+    await other.server.start()
+    try:
+        async with connect(other.admin_url) as admin:
+            await admin.execute(sql("create role foliot login createrole"))
+            await admin.execute(sql("create database fresh owner foliot"))
+        await migrate(other.server.url("fresh"), CLOCK)
+        async with (
+            Database(other.server.url("fresh")) as database,
+            database.transaction(UUID(int=1)) as session,
+        ):
+            assert await session.fetch_value(sql("select current_user")) == "foliot_tenant"
+    finally:
+        await other.stop()

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 
 from foliot.store.database import Database
-from foliot.store.errors import DatabaseUnreachable, StatementFailed, TransactionConflict
+from foliot.store.errors import DatabaseUnreachable, TransactionConflict
 from foliot.testing.database import sql
 
 HOLD = sql("select pg_advisory_xact_lock(7)")
@@ -91,7 +91,7 @@ async def test_a_lock_is_waited_for_one_second(database: Database) -> None:
 
 
 async def test_a_statement_is_ended_after_five_seconds(database: Database) -> None:
-    with takes(4.9, 6.5), pytest.raises(StatementFailed, match="statement timeout") as caught:
+    with takes(4.9, 6.5), pytest.raises(TransactionConflict, match="it took too long") as caught:
         await database.execute(sql("select pg_sleep(20)"))
     assert caught.value.sqlstate == "57014"
 

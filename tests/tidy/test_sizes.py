@@ -12,7 +12,7 @@ SOURCES = sorted(
     for folder in ("src", "tests", "scripts", "docs", "bench")
     for path in (ROOT / folder).rglob("*.py")
 )
-FILE_LINES, FUNCTION_LINES, STATEMENT_LINES = 400, 50, 80
+FILE_LINES, FUNCTION_LINES, STATEMENT_LINES, STORED_FUNCTION_LINES = 400, 50, 80, 120
 
 
 def name(path: Path) -> str:
@@ -50,3 +50,8 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("sql/**/*.sql")), ids=name)
 def test_a_statement_fits_on_a_screen(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= STATEMENT_LINES
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("functions/*.sql")), ids=name)
+def test_a_stored_function_has_one_trade(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= STORED_FUNCTION_LINES

@@ -1,4 +1,5 @@
-"""Statements keep their promises: a header that is true, one caller, and time as an argument."""
+"""Statements and functions keep their promises: a header that is true, the callers it names, and
+time as an argument."""
 
 import ast
 import re
@@ -8,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from foliot.core import states
+from foliot.store.function_files import StoredFunction, packaged_functions
 from foliot.store.migration_files import Migration, packaged_migrations
 from foliot.store.statements import Statement, every_statement, read_header
 
 PACKAGE = Path(__file__).parents[2] / "src" / "foliot"
 STATEMENTS = tuple(every_statement())
+FUNCTIONS = packaged_functions()
 MIGRATIONS = packaged_migrations()
 
 TRANSITION = re.compile(r"([a-z_]+) ([A-Z_]+): ([A-Z_]+) -> ([A-Z_]+)")
@@ -40,13 +43,15 @@ TOLD = re.compile(
 )
 # Reads the clock to learn how far a node's own is away; compares it with no row.
 CLOCK_READERS = {"schema/read_readiness"}
+# A function that has waited for a lock asks for the time after it.
+FUNCTION_TIME = re.compile(r"coalesce\(p_now, (?:statement|clock)_timestamp\(\)\)")
 TRANSACTION_CONTROL = re.compile(
     r"^\s*(?:begin|commit|rollback|abort)\s*;", re.IGNORECASE | re.MULTILINE
 )
 
 
-def name(statement: Statement) -> str:
-    return statement.name
+def name(entry: Statement | StoredFunction) -> str:
+    return entry.name
 
 
 def unknown_transitions(text: str) -> list[str]:
@@ -72,6 +77,18 @@ def times_not_told(sql: str, clock: str) -> list[str]:
         return "" if match["clock"].lower() == clock else match[0]
 
     return TIME.findall(TOLD.sub(keep_if_other, code(sql).lower()))
+
+
+def find_function_callers(called: str) -> list[str]:
+    """As a header names them: the statements and functions in whose text the function is called."""
+    call = re.compile(rf"\bfoliot\.{called}\(")
+    statements = [f"sql {entry.name}" for entry in STATEMENTS if call.search(code(entry.sql))]
+    functions = [
+        f"function {entry.name}"
+        for entry in FUNCTIONS
+        if entry.name != called and call.search(code(entry.script))
+    ]
+    return statements + functions
 
 
 def find_callers() -> dict[str, list[str]]:
@@ -163,9 +180,11 @@ def test_the_rule_about_time_finds_every_clock(sql: str, allowed: bool) -> None:
 
 def test_a_header_without_all_its_lines_is_refused() -> None:
     whole = "-- purpose: a\n--   and b\n-- caller: c\n-- transition: none\n-- fence: none\n"
-    with pytest.raises(ValueError, match=r"jobs/fire\.sql: the header lacks index"):
-        read_header("jobs/fire", whole + "select 1")
-    assert read_header("jobs/fire", whole + "-- index: none\nselect 1")["purpose"] == "a and b"
+    with pytest.raises(ValueError, match=r"^sql/jobs/fire\.sql: the header lacks index"):
+        read_header("sql/jobs/fire.sql", whole + "select 1")
+    assert (
+        read_header("sql/jobs/fire.sql", whole + "-- index: none\nselect 1")["purpose"] == "a and b"
+    )
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "store" / "sql").rglob("*")), ids=str)
@@ -177,3 +196,45 @@ def test_every_file_below_sql_is_a_statement_of_an_aggregate(path: Path) -> None
 @pytest.mark.parametrize("migration", MIGRATIONS, ids=lambda migration: migration.file)
 def test_a_migration_does_not_end_its_own_transaction(migration: Migration) -> None:
     assert not TRANSACTION_CONTROL.search(code(migration.script))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_a_function_has_the_callers_it_names(function: StoredFunction) -> None:
+    """One statement, or functions."""
+    callers = find_function_callers(function.name)
+    assert sorted(part.strip() for part in function.header["caller"].split(",")) == sorted(callers)
+    assert len([caller for caller in callers if caller.startswith("sql ")]) <= 1
+    assert callers
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_a_transition_that_a_function_names_is_in_the_state_machine(
+    function: StoredFunction,
+) -> None:
+    transition = function.header["transition"]
+    if transition != "none":
+        assert not unknown_transitions(transition)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_a_state_that_a_function_writes_is_a_literal(function: StoredFunction) -> None:
+    written = set(re.findall(r"(?:status|state)\s*=\s*'([A-Z_]+)'", code(function.script)))
+    assert written <= STATE_NAMES
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_time_can_be_told_to_a_function(function: StoredFunction) -> None:
+    assert not TIME.findall(FUNCTION_TIME.sub("", code(function.script).lower()))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_a_function_has_the_rights_of_its_caller(function: StoredFunction) -> None:
+    assert not re.search(r"\bsecurity\s+definer\b", code(function.script), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "store" / "functions").rglob("*")), ids=lambda path: path.name
+)
+def test_every_file_below_functions_is_a_function(path: Path) -> None:
+    assert path.suffix == ".sql"
+    assert path.stem in set(map(name, FUNCTIONS))

@@ -60,7 +60,10 @@ async def connect(url: str, options: ConnectionOptions = DEFAULTS) -> AsyncItera
     except DRIVER_ERRORS as error:
         raise connecting_failed(error, shown) from None
     try:
-        await prepare_connection(connection)
+        try:
+            await prepare_connection(connection)
+        except DRIVER_ERRORS as error:
+            raise connecting_failed(error, shown) from None
         session = Session(connection, shown)
         check_version(session.server_version, session.server_encoding, shown)
         yield session

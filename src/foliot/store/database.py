@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Self
+from uuid import UUID
 
 import asyncpg
 
@@ -19,6 +20,7 @@ from foliot.store.failures import DRIVER_ERRORS, connecting_failed
 from foliot.store.safety import warn_of_missing_safety
 from foliot.store.session import Session, prepare_connection, transaction
 from foliot.store.statements import Statement
+from foliot.store.tenancy import enter_tenant
 from foliot.store.url import check_url, without_password
 
 CLOSING_SECONDS: Final = 5.0
@@ -93,9 +95,14 @@ class Database:
                 await pool.release(connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Session]:
-        """A session in one transaction (READ COMMITTED): all of it or nothing."""
+    async def transaction(self, tenant_id: UUID | None = None) -> AsyncIterator[Session]:
+        """A session in one transaction (READ COMMITTED): all of it or nothing.
+
+        With a `tenant_id` it sees and changes the rows of that tenant alone.
+        """
         async with self.connection() as session, transaction(session):
+            if tenant_id is not None:
+                await enter_tenant(session, tenant_id)
             yield session
 
     async def fetch(self, statement: Statement, *arguments: object) -> list[asyncpg.Record]:

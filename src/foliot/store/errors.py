@@ -65,7 +65,7 @@ class CommitUnknown(DatabaseError):
 
 @dataclass(eq=False)
 class TransactionConflict(DatabaseError):
-    """Another transaction was in the way; this one is undone and may be tried again."""
+    """Another transaction was in the way, or time ran out: undone, and may be tried again."""
 
     code: ClassVar[str] = "SCHEDULER_UNAVAILABLE"
 
@@ -86,6 +86,7 @@ class StatementFailed(DatabaseError):
     statement: str | None = None
     constraint: str | None = None
     position: int | None = None  # of a character in the text sent, from 1
+    hint: str | None = None  # what the server advises
 
     def __str__(self) -> str:
         code = f" ({self.sqlstate})" if self.sqlstate else ""
@@ -109,10 +110,12 @@ class MigrationFailed(DatabaseError):
     migration: str
     reason: str
     line: int | None = None
+    hint: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.migration}, line {self.line}" if self.line else self.migration
-        return f"migration {where}: {self.reason} (the database is as it was)"
+        advice = f"; {self.hint}" if self.hint else ""
+        return f"migration {where}: {self.reason} (the database is as it was){advice}"
 
 
 @dataclass(eq=False)

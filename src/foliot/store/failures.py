@@ -29,12 +29,14 @@ DRIVER_ERRORS: Final = (
     OSError,
 )
 
-# Another transaction was in the way; also a plan that became stale because the schema moved on.
+# Undone, and worth another try: another transaction was in the way, or time ran out; also a plan
+# that became stale because the schema moved on.
 CONFLICTS: Final = {
     "40000": "rolled back",
     "40001": "another transaction changed the same rows",
     "40P01": "two transactions waited for each other",
     "55P03": "a lock could not be had in time",
+    "57014": "the server cancelled it, because it took too long or somebody asked for that",
 }
 # The server is there but not for us, not now. 25006: a standby, or a primary that became one.
 ABSENCES: Final = {
@@ -52,7 +54,7 @@ REFUSALS: Final = {
     "28000": "check the user name and the server's pg_hba.conf",
     "28P01": "check user name and password",
     "3D000": "create the database first, or correct its name",
-    "42501": "grant connect on the database to this role",
+    "42501": "as an administrator: grant connect on the database to this role",
 }
 OUTCOME_OPEN: Final = frozenset({"08007", "40003"})
 
@@ -60,7 +62,7 @@ OUTCOME_OPEN: Final = frozenset({"08007", "40003"})
 def connecting_failed(error: BaseException, url: str) -> DatabaseError:
     """What a failed attempt to connect means."""
     if isinstance(error, asyncpg.PostgresError) and (hint := REFUSALS.get(sqlstate_of(error))):
-        return DatabaseRefused(url, str(error), hint)
+        return DatabaseRefused(url, str(error.args[0]), hint)
     if isinstance(error, ssl.SSLCertVerificationError):
         return DatabaseRefused(url, str(error), "check sslmode and sslrootcert")
     if isinstance(error, OSError | asyncpg.PostgresError | asyncpg.TargetServerAttributeNotMatched):
@@ -95,6 +97,7 @@ def statement_failed(
             statement,
             getattr(error, "constraint_name", None),
             int(position) if position else None,
+            getattr(error, "hint", None),
         )
     return StatementFailed(str(error), None, statement)
 

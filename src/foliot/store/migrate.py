@@ -2,7 +2,8 @@
 
 Each migration is one transaction under one lock, with its record inside: it happens once, or not
 at all. No lock is waited for longer than a second, because a waiting migration makes everyone else
-queue behind it; instead the transaction is undone and tried again after a pause.
+queue behind it; instead the transaction is undone and tried again after a pause. Functions follow
+when the tables are there, and the history gets its partitions for the days to come.
 """
 
 import logging
@@ -14,13 +15,17 @@ from typing import Final, TypeVar
 from foliot.runtime.clock import Clock
 from foliot.store.connecting import ConnectionOptions, connect, growing_delays
 from foliot.store.errors import (
+    DatabaseRefused,
     MigrationBlocked,
-    MigrationFailed,
     StatementFailed,
     TransactionConflict,
 )
+from foliot.store.function_files import StoredFunction, function_changes, packaged_functions
+from foliot.store.install_functions import install_functions, read_installed
 from foliot.store.migration_files import AppliedMigration, Migration, packaged_migrations, pending
-from foliot.store.safety import missing_safety, set_limit
+from foliot.store.partitions import provide_partitions
+from foliot.store.safety import missing_safety, set_limit, tell_of_limit
+from foliot.store.scripts import SCRIPT_SECONDS, run_file
 from foliot.store.session import Session, transaction
 from foliot.store.statements import statement
 
@@ -33,10 +38,14 @@ _READ_APPLIED: Final = statement("schema/read_applied")
 _RECORD_APPLIED: Final = statement("schema/record_applied")
 
 MIGRATION_LOCK: Final = int.from_bytes(b"foliot", "big")
-MIGRATION_SECONDS: Final = 600.0
 PATIENCE_SECONDS: Final = 300.0
 # Too few statements to be worth preparing, and so any pooler will do.
 OPTIONS: Final = ConnectionOptions(prepare=False, application_name="foliot migrate")
+
+NO_PRIVILEGE: Final = "42501"
+NOT_THE_OWNER: Final = (
+    "connect as the role that owns the schema foliot, or grant that role to this one"
+)
 
 # An empty search_path makes every name in a migration a full one. The server asks now and then
 # whether its client still lives, where the platform can, so that a killed node's migration ends.
@@ -44,7 +53,7 @@ OPTIONS: Final = ConnectionOptions(prepare=False, application_name="foliot migra
 LIMITS: Final = f"""
 set local search_path = '';
 set local lock_timeout = '1s';
-set local statement_timeout = '{MIGRATION_SECONDS:.0f}s';
+set local statement_timeout = '{SCRIPT_SECONDS:.0f}s';
 set local idle_in_transaction_session_timeout = '30s';
 do $$ begin
   perform pg_catalog.set_config('transaction_timeout', '0', true) from pg_catalog.pg_settings
@@ -86,10 +95,16 @@ async def migrate(
     clock: Clock,
     *,
     migrations: Sequence[Migration] | None = None,
+    functions: Sequence[StoredFunction] = (),
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
-    """Apply what is pending and set the role's safety limits; the files applied by this call."""
+    """Apply what is pending and set the role's safety limits; the files applied by this call.
+
+    Migrations given by the caller come with the caller's functions, and without partitions.
+    """
+    packaged = migrations is None
     known = packaged_migrations() if migrations is None else migrations
+    wanted = packaged_functions() if packaged else functions
     applied: list[str] = []
     async with connect(url, OPTIONS) as session:
 
@@ -100,10 +115,16 @@ async def migrate(
             log.info("applied migration %s", migration.file)
             applied.append(migration.file)
 
+        async def function_step() -> tuple[str, ...]:
+            return await _follow_functions(session, known, wanted)
+
         async def safety_step() -> None:
             await _make_safe(session)
 
+        applied += await _despite_locks(function_step, clock, patience_seconds)
         await _despite_locks(safety_step, clock, patience_seconds)
+        if packaged:
+            await _begin_partitions(session)
     return tuple(applied)
 
 
@@ -117,23 +138,27 @@ async def _apply_next(session: Session, migrations: Sequence[Migration]) -> Migr
         if not todo:
             return None
         migration = todo[0]
-        await _run(session, migration)
+        await run_file(session, migration.file, migration.script)
         await session.execute(
             _RECORD_APPLIED, migration.version, migration.name, migration.checksum, None
         )
     return migration
 
 
-async def _run(session: Session, migration: Migration) -> None:
-    try:
-        await session.run_script(
-            migration.file, migration.script, timeout_seconds=MIGRATION_SECONDS + 10
-        )
-    except StatementFailed as failure:
-        line = None
-        if failure.position is not None:
-            line = migration.script.count("\n", 0, failure.position - 1) + 1
-        raise MigrationFailed(migration.file, failure.reason, line) from failure
+async def _follow_functions(
+    session: Session, migrations: Sequence[Migration], functions: Sequence[StoredFunction]
+) -> tuple[str, ...]:
+    """All changed functions in one transaction; their files."""
+    if not function_changes(functions, await read_installed(session)):
+        return ()
+    async with _locked(session):
+        # Read again under the lock: another node may have been faster, and a newer one refuses us.
+        pending(migrations, await _read_applied(session))
+        changes = function_changes(functions, await read_installed(session))
+        await install_functions(session, changes)
+    for name in changes.gone:
+        log.info("dropped function %s", name)
+    return tuple(function.file for function in changes.created)
 
 
 async def _make_safe(session: Session) -> None:
@@ -144,6 +169,17 @@ async def _make_safe(session: Session) -> None:
                 await set_limit(session, missing)
         except StatementFailed as failure:
             log.warning("%s cannot be set here: %s", missing.name, failure.reason)
+        else:
+            tell_of_limit(missing)
+
+
+async def _begin_partitions(session: Session) -> None:
+    """One try: a reader who is in the way must keep nobody from starting. A day that is missing
+    goes to the default partition until a scheduler makes it."""
+    try:
+        await provide_partitions(session)
+    except TransactionConflict as conflict:
+        log.warning("partitions are left for later: %s", conflict.reason)
 
 
 @asynccontextmanager
@@ -158,7 +194,13 @@ async def _locked(session: Session) -> AsyncIterator[None]:
 async def _read_applied(session: Session) -> tuple[AppliedMigration, ...]:
     if not await session.fetch_value(_HAS_MIGRATIONS):
         return ()
-    return tuple(AppliedMigration(**row) for row in await session.fetch(_READ_APPLIED))
+    try:
+        rows = await session.fetch(_READ_APPLIED)
+    except StatementFailed as failure:
+        if failure.sqlstate != NO_PRIVILEGE:
+            raise
+        raise DatabaseRefused(session.url, failure.reason, NOT_THE_OWNER) from None
+    return tuple(AppliedMigration(**row) for row in rows)
 
 
 async def _despite_locks(

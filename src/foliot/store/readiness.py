@@ -23,8 +23,13 @@ class Readiness:
     writable: bool
 
     @property
+    def has_schema(self) -> bool:
+        """A newer one will do: while Foliot is renewed node by node, old and new run together."""
+        return self.level >= self.level_needed
+
+    @property
     def ready(self) -> bool:
-        return self.writable and self.level >= self.level_needed
+        return self.writable and self.has_schema
 
 
 async def read_readiness(database: Database, now: datetime | None = None) -> Readiness:

@@ -38,6 +38,8 @@ class MissingLimit:
     name: str
     value: int
     limit: int
+    role: str
+    database: str
 
     def __str__(self) -> str:
         found = self.value or "off"
@@ -48,7 +50,7 @@ async def missing_safety(session: Session) -> tuple[MissingLimit, ...]:
     """The limits a new session of this role would lack. A name this server does not know is not
     missing: there is nothing to set."""
     rows = await session.fetch(_READ_SAFETY, list(LIMITS))
-    found = (MissingLimit(row["name"], row["value"], LIMITS[row["name"]]) for row in rows)
+    found = (MissingLimit(limit=LIMITS[row["name"]], **row) for row in rows)
     return tuple(entry for entry in found if not 0 < entry.value <= entry.limit)
 
 
@@ -70,3 +72,14 @@ async def set_limit(session: Session, missing: MissingLimit) -> None:
     change = f"alter role session_user in database %I set {missing.name} = {missing.limit}"
     script = f"do $$ begin execute format('{change}', current_database()); end $$"
     await session.run_script(f"set {missing.name}", script, timeout_seconds=10.0)
+
+
+def tell_of_limit(limit: MissingLimit) -> None:
+    """The role may be used by others too: what changed for them is said."""
+    log.info(
+        "set %s = %d for role %s in database %s",
+        limit.name,
+        limit.limit,
+        limit.role,
+        limit.database,
+    )

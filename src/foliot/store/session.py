@@ -31,6 +31,14 @@ KEEPALIVE: Final = {
     "TCP_USER_TIMEOUT": 19_000,  # milliseconds; unanswered data is given up as fast
 }
 
+# The arrays that statements take and return. The driver asks the server about each when it first
+# meets it, with `jit` turned off for the session meanwhile: behind a pooler, where another server
+# connection would be asked to turn it on again, one would be left without.
+READ_ARRAYS: Final = (
+    "select '{}'::bool[], '{}'::int2[], '{}'::int4[], '{}'::int8[], '{}'::float8[], '{}'::uuid[],"
+    " '{}'::timestamptz[]"
+)
+
 
 class PooledConnection(asyncpg.Connection):
     """The driver's connection with keepalives on and no reset query: there is nothing to reset."""
@@ -64,11 +72,16 @@ def encode_json(value: object) -> str:
 
 
 async def prepare_connection(connection: asyncpg.Connection) -> None:
-    """JSON arrives as Python values and leaves as JSON; this is the client's own state."""
+    """JSON arrives as Python values and leaves as JSON, and arrays are known; this is the client's
+    own state. In one transaction, so in one place."""
     for name in ("json", "jsonb"):
         await connection.set_type_codec(
             name, schema="pg_catalog", encoder=encode_json, decoder=json.loads, format="text"
         )
+    # Whoever opened the connection closes it if this fails: there is nothing to roll back.
+    await connection.execute("begin")
+    await connection.fetch(READ_ARRAYS)
+    await connection.execute("commit")
 
 
 class Session:

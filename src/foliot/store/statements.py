@@ -33,10 +33,11 @@ class Statement:
 def statement(name: str) -> Statement:
     """The statement in `sql/<name>.sql`; `name` is `aggregate/verb_noun`."""
     text = _folder().joinpath(f"{name}.sql").read_text(encoding="utf-8")
-    return Statement(name=name, sql=text, header=MappingProxyType(read_header(name, text)))
+    header = read_header(f"sql/{name}.sql", text)
+    return Statement(name=name, sql=text, header=MappingProxyType(header))
 
 
-def read_header(name: str, text: str) -> dict[str, str]:
+def read_header(file: str, text: str) -> dict[str, str]:
     """The comment lines a file opens with; a line without a key continues the one before."""
     header: dict[str, str] = {}
     key = ""
@@ -51,7 +52,7 @@ def read_header(name: str, text: str) -> dict[str, str]:
             header[key] += f" {line.removeprefix('--').strip()}"
     missing = [key for key in HEADER if not header.get(key)]
     if missing:
-        raise ValueError(f"sql/{name}.sql: the header lacks {', '.join(missing)}")
+        raise ValueError(f"{file}: the header lacks {', '.join(missing)}")
     return header
 
 

@@ -4,6 +4,8 @@ A password with an unescaped `@`, `/`, `?` or `#` moves the borders between the 
 piece of it would be taken for a host or a path, and printed. Such an address is refused unseen.
 """
 
+import os
+from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
@@ -11,6 +13,7 @@ from foliot.store.errors import InvalidDatabaseUrl
 
 SCHEMES: Final = frozenset({"postgresql", "postgres"})
 EXAMPLE: Final = "write it as postgresql://user:password@host:5432/database"
+FILE_OPTIONS: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 SECRET_OPTIONS: Final = frozenset({"password", "sslpassword"})
 ESCAPE: Final = "percent-encode special characters in the password: @ is %40, / is %2F, # is %23"
 
@@ -44,10 +47,21 @@ def _check_options(parts: SplitResult) -> None:
     if not parts.query:
         return
     try:
-        parse_qsl(parts.query, strict_parsing=True)
+        options = dict(parse_qsl(parts.query, strict_parsing=True))
     except ValueError:
         reason = "has options that are not name=value pairs after the ?"
         raise InvalidDatabaseUrl(reason, hint=ESCAPE) from None
+    for name in FILE_OPTIONS:
+        # The driver would say as much of a file as of a socket: that something is not there.
+        if name in options and not _is_readable(Path(options[name])):
+            raise InvalidDatabaseUrl(
+                f"{name} names {options[name]}, which cannot be read",
+                hint="correct the path, or let this user read the file",
+            )
+
+
+def _is_readable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.R_OK)
 
 
 def without_password(url: str) -> str:

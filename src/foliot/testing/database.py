@@ -8,6 +8,7 @@ from typing import Final
 
 import asyncpg
 
+from foliot.embedded.roles import provide_tenant_role
 from foliot.runtime.clock import SystemClock
 from foliot.store.migrate import migrate
 from foliot.store.safety import LIMITS
@@ -39,6 +40,7 @@ class DatabaseFactory:
         admin = await asyncpg.connect(self.admin_url)
         try:
             await admin.execute(f"create role {ROLE} login")
+            await provide_tenant_role(admin)
             await admin.execute(f"create database {TEMPLATE} owner {ROLE}")
         finally:
             await admin.close()
@@ -49,11 +51,11 @@ class DatabaseFactory:
 
     async def create(self) -> str:
         """The URL of a fresh, migrated database."""
-        return await self._create(TEMPLATE)
+        return self.server.pooled_url(await self._create(TEMPLATE))
 
     async def create_empty(self) -> str:
         """The URL of a database that has not been migrated yet."""
-        return await self._create("template0")
+        return self.server.url(await self._create("template0"))
 
     async def _create(self, template: str) -> str:
         name = f"test_{next(self._numbers)}"
@@ -67,7 +69,7 @@ class DatabaseFactory:
                 await self._set_limits(admin, name)
         finally:
             await admin.close()
-        return self.server.url(name)
+        return name
 
     async def _set_limits(self, admin: asyncpg.Connection, database: str) -> None:
         """A copy has the template's tables, but the role's defaults are kept by database."""

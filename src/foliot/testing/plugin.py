@@ -5,12 +5,38 @@ In a conftest.py: `pytest_plugins = ["foliot.testing.plugin"]`.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from foliot.store import connecting
+from foliot.store import database as pools
+from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.testing.database import DatabaseFactory
+from foliot.testing.pooler import is_wanted
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "direct: about the server's own line, so not for a pooler")
+
+
+@contextmanager
+def nothing_is_prepared() -> Iterator[None]:
+    """Every connection as a user behind a pooler opens it: with `prepare=False`, whatever else the
+    test asks for."""
+    arguments = connecting.connect_arguments
+
+    def unprepared(options: ConnectionOptions) -> dict[str, Any]:
+        return arguments(replace(options, prepare=False))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (connecting, pools):
+            patch.setattr(module, "connect_arguments", unprepared)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +44,8 @@ def server() -> Iterator[DatabaseFactory]:
     """The throw-away server and its databases."""
     factory = DatabaseFactory()
     # A loop of our own: tests have one each, and the server outlives them all.
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+    options = nothing_is_prepared() if is_wanted() else nullcontext()
+    with options, asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         try:
             runner.run(factory.start())
             yield factory

@@ -1,7 +1,7 @@
 """A PostgreSQL to throw away: fast because it may lose everything, gone when the tests are.
 
 `FOLIOT_TEST_POSTGRES` chooses it: `18` (default) and `16` come from the wheel, `system` is the
-newest of the machine's own under /usr/lib/postgresql.
+newest of the machine's own under /usr/lib/postgresql. `FOLIOT_TEST_POOLER` puts a pooler before it.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from foliot.embedded.installation import installation_for
 from foliot.embedded.lock import OwnerLock
 from foliot.runtime.clock import SystemClock
 from foliot.store.connecting import wait_until_reachable
+from foliot.testing import pooler
 
 CHOICE: Final = "FOLIOT_TEST_POSTGRES"
 SYSTEM: Final = Path("/usr/lib/postgresql")
@@ -54,9 +55,15 @@ class ThrowawayServer:
         self._folder: Path | None = None
         self._lock: OwnerLock | None = None
         self._child: Child | None = None
+        self._pooler: pooler.Pooler | None = None
 
     def url(self, database: str = "foliot", role: str = "foliot") -> str:
         return f"postgresql://{role}@/{database}?host={self._folder}&port=5432"
+
+    def pooled_url(self, database: str, role: str = "foliot") -> str:
+        """Through the pooler, if there is one."""
+        port = 5432 if self._pooler is None else pooler.PORT
+        return f"postgresql://{role}@/{database}?host={self._folder}&port={port}"
 
     @property
     def admin_url(self) -> str:
@@ -88,8 +95,13 @@ class ThrowawayServer:
         finally:
             os.close(log)
         await wait_until_reachable(self.admin_url, SystemClock(), patience_seconds=READY_SECONDS)
+        if pooler.is_wanted():
+            self._pooler = pooler.Pooler(folder, account)
+            await self._pooler.wait_until_ready(self.pooled_url("postgres", "postgres"))
 
     async def stop(self) -> None:
+        if self._pooler is not None:
+            await self._pooler.stop()
         if self._child is not None:
             # At once, without a checkpoint: nobody reads this cluster again.
             with contextlib.suppress(ProcessLookupError):

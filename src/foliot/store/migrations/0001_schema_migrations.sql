@@ -16,3 +16,11 @@ create table foliot.schema_migrations (
   checksum   text        not null,
   applied_at timestamptz not null
 );
+
+-- Functions follow their files: these are the ones the last migrating node had.
+create table foliot.schema_functions (
+  name       text        primary key,
+  checksum   text        not null,
+  signature  text        not null, -- checksum of what stands before the body
+  applied_at timestamptz not null
+);

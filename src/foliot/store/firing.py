@@ -1,0 +1,158 @@
+"""Firing: a batch of due jobs is advanced and their executions and skips are written, in one call.
+
+Whether it is still this caller's turn and whether an instant overlaps is decided by the server, in
+that transaction. A job that comes back with no answer was not as the caller saw it: somebody else
+fired, edited or paused it, and nothing was done. After `CommitUnknown` a batch can be sent again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Final
+
+from foliot.core.ids import ExecutionId, JobId, TenantId
+from foliot.core.schedule.timeline import Skip
+from foliot.store.database import Database
+from foliot.store.errors import StatementFailed, TransactionConflict
+from foliot.store.session import Session
+from foliot.store.statements import statement
+
+_FIRE_DUE: Final = statement("jobs/fire_due")
+
+# A lock that could not be had; and what a statement is refused for whatever its rows are: an
+# unknown name, a missing right, an operator's or a timeout's cancellation.
+_LOCK_TIMEOUT: Final = "55P03"
+_NOT_OF_A_ROW: Final = ("42", "57")
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One instant that is to have an execution."""
+
+    execution_id: ExecutionId
+    instant: datetime
+    available_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobFire:
+    """All that is due of one job, up to the instant `settled`, and what comes after it."""
+
+    job_id: JobId
+    tenant_id: TenantId
+    queue: str
+    expected: datetime
+    schedule_version: int
+    fires: tuple[Fire, ...]
+    skips: tuple[Skip, ...]
+    settled: datetime
+    next_instant: datetime | None
+    next_run_at: datetime | None
+    runs_left: int | None = None
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What was written for one job."""
+
+    job_id: JobId
+    fired: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class FireReport:
+    """`passed_over` were no longer as seen; each of `refused` was sent alone and still failed."""
+
+    applied: tuple[Fired, ...]
+    passed_over: tuple[JobId, ...]
+    refused: tuple[tuple[JobId, StatementFailed], ...] = ()
+
+
+async def fire_batch(
+    database: Database, batch: Sequence[JobFire], *, take: bool = False, now: datetime | None = None
+) -> FireReport:
+    """Fire each job that is still as seen. With `take`, wait for jobs that somebody has locked.
+
+    A job that the server refuses is found by halving and does not keep the others from firing.
+    """
+    ordered = sorted(batch, key=lambda one: one.job_id)
+    if not ordered:
+        return FireReport((), ())
+    try:
+        async with database.connection() as session:
+            return await fire_in(session, ordered, take=take, now=now)
+    except TransactionConflict as conflict:
+        # Whoever holds one of the jobs is not done: the others need not wait for it.
+        if not take or conflict.sqlstate != _LOCK_TIMEOUT:
+            raise
+        return await fire_batch(database, ordered, now=now)
+    except StatementFailed as failure:
+        if (failure.sqlstate or "").startswith(_NOT_OF_A_ROW):
+            raise
+        if len(ordered) == 1:
+            return FireReport((), (), ((ordered[0].job_id, failure),))
+    middle = len(ordered) // 2
+    halves = [
+        await fire_batch(database, half, take=take, now=now)
+        for half in (ordered[:middle], ordered[middle:])
+    ]
+    return FireReport(
+        tuple(chain.from_iterable(half.applied for half in halves)),
+        tuple(chain.from_iterable(half.passed_over for half in halves)),
+        tuple(chain.from_iterable(half.refused for half in halves)),
+    )
+
+
+async def fire_in(
+    session: Session, ordered: Sequence[JobFire], *, take: bool, now: datetime | None
+) -> FireReport:
+    """One call, in the session's transaction if it has one; jobs in the order of their ids."""
+    rows = await session.fetch(_FIRE_DUE, *_columns(ordered), take, _replaces(ordered), now)
+    applied = {
+        row["job"]: Fired(ordered[row["job"] - 1].job_id, row["fired"], row["skipped"])
+        for row in rows
+    }
+    return FireReport(
+        tuple(applied[number] for number in sorted(applied)),
+        tuple(one.job_id for number, one in enumerate(ordered, 1) if number not in applied),
+    )
+
+
+def _replaces(batch: Sequence[JobFire]) -> bool:
+    return any(one.replaces for one in batch)
+
+
+def _columns(batch: Sequence[JobFire]) -> tuple[list[object], ...]:
+    """The batch as the arrays of the call; fires and skips name their job by its place from 1.
+
+    A time that is as it usually is travels as null: to encode a thousand takes a millisecond.
+    """
+    fires = [(number, fire) for number, one in enumerate(batch, 1) for fire in one.fires]
+    skips = [(number, skip) for number, one in enumerate(batch, 1) for skip in one.skips]
+    return (
+        [one.job_id for one in batch],
+        [one.tenant_id for one in batch],
+        [one.queue for one in batch],
+        [one.expected for one in batch],
+        [one.schedule_version for one in batch],
+        [one.next_instant for one in batch],
+        [_unless(one.next_run_at, one.next_instant) for one in batch],
+        [_unless(one.settled, one.expected) for one in batch],
+        [one.runs_left for one in batch],
+        [number for number, _ in fires],
+        [fire.execution_id for _, fire in fires],
+        [fire.instant for _, fire in fires],
+        [_unless(fire.available_at, fire.instant) for _, fire in fires],
+        [number for number, _ in skips],
+        [skip.from_ for _, skip in skips],
+        [skip.to for _, skip in skips],
+        [skip.count for _, skip in skips],
+        [skip.reason.value for _, skip in skips],
+    )
+
+
+def _unless(value: datetime | None, usual: datetime | None) -> datetime | None:
+    return None if value == usual else value

@@ -1,0 +1,86 @@
+-- purpose: give a worker the next executions of a queue, by rank over the lanes it serves
+-- caller: sql executions/claim_ready
+-- transition: execution CLAIM: QUEUED -> RUNNING
+-- fence: worker_id is null, rank is not null
+-- index: executions_claim, executions_flow, queue_clocks_at
+--
+-- One call that commits by itself: a claimer that freezes holds nothing. Claims of one queue come one
+-- after another; each begins above the virtual time of ten seconds ago, because no row can have been
+-- ranked below it since (a statement that ranks ends after five), and below it lie the dead entries of
+-- what was claimed. `p_rescan` looks at everything, for rows that were left behind.
+--
+-- A worker of one tenant walks along that tenant's flows alone. It passes over lower ranks of others,
+-- so it moves the lane's clock only up to the lane's first row: what others may still take.
+create or replace function foliot.claim(
+  p_worker_id uuid, p_queue text, p_lane_ids integer[], p_bite integer, p_rescan boolean,
+  p_now timestamptz
+) returns table (id uuid, fence integer, rank float8)
+language plpgsql
+set enable_seqscan = off
+as $$
+declare
+  moment timestamptz;
+  own_tenant uuid;
+begin
+  perform pg_advisory_xact_lock(21, hashtext(p_queue));
+  moment := coalesce(p_now, clock_timestamp());
+  select w.tenant_id into own_tenant
+    from foliot.workers w where w.id = p_worker_id and w.status = 'ACTIVE';
+  if not found or exists (select from foliot.queues q
+                           where q.name = p_queue and q.paused_at is not null) then
+    return;
+  end if;
+  return query
+  with lanes as materialized (
+    select l.lane_id,
+           case when p_rescan then '-infinity'
+                else coalesce((select c.virtual_time from foliot.queue_clocks c
+                                where c.lane_id = l.lane_id and c.at < moment - interval '10 s'
+                                order by c.at desc limit 1), '-infinity') end as low
+      from (select distinct unnest(p_lane_ids) as lane_id) l),
+  heads as materialized (
+    select h.tid, h.rank
+      from lanes l
+     cross join lateral (
+           select e.ctid as tid, e.rank
+             from foliot.executions e
+            where e.lane_id = l.lane_id and e.worker_id is null and e.rank is not null
+              and e.rank >= l.low and (e.start_by is null or e.start_by > moment)
+            order by e.rank limit p_bite) h
+     where own_tenant is null
+     union all
+    select h.tid, h.rank
+      from generate_series(1, 10) p(priority)
+     cross join lateral (
+           select e.ctid as tid, e.rank
+             from foliot.executions e
+            where e.queue = p_queue and e.tenant_id = own_tenant
+              and e.priority = p.priority::smallint and e.worker_id is null and e.rank is not null
+              and e.rank >= (select min(l.low) from lanes l) and e.lane_id = any(p_lane_ids)
+              and (e.start_by is null or e.start_by > moment)
+            order by e.rank limit p_bite) h
+     where own_tenant is not null),
+  free as materialized (
+    select e.ctid as tid from foliot.executions e
+     where e.ctid = any(array(select h.tid from heads h order by h.rank limit p_bite))
+       and e.worker_id is null and e.rank is not null
+       for no key update skip locked),
+  claimed as (
+    update foliot.executions e
+       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = moment,
+           fence = e.fence + 1, attempt_number = e.attempt_number + 1
+     where e.ctid = any(array(select f.tid from free f))
+    returning e.id, e.fence, e.rank, e.lane_id),
+  told as (
+    insert into foliot.queue_clocks (queue, lane_id, virtual_time, at)
+    select p_queue, c.lane_id,
+           case when own_tenant is null then c.highest
+                else (select e.rank from foliot.executions e
+                       where e.lane_id = c.lane_id and e.worker_id is null and e.rank is not null
+                         and e.rank >= (select l.low from lanes l where l.lane_id = c.lane_id)
+                       order by e.rank limit 1) end, moment
+      from (select c.lane_id, max(c.rank) as highest from claimed c group by c.lane_id) c
+        on conflict do nothing)
+  select c.id, c.fence, c.rank from claimed c order by c.rank;
+end
+$$;

@@ -1,0 +1,50 @@
+-- purpose: end what nobody started before its start deadline
+-- caller: sql executions/expire
+-- transition: execution EXPIRE: PENDING -> FAILED, execution EXPIRE: WAITING -> FAILED,
+--   execution EXPIRE: QUEUED -> FAILED, execution EXPIRE: RETRYING -> FAILED
+-- fence: worker_id is null
+-- index: executions_start_by
+create or replace function foliot.expire(
+  p_limit integer, p_error jsonb, p_fingerprint text, p_now timestamptz
+) returns table (id uuid)
+language plpgsql
+set enable_seqscan = off
+as $$
+declare
+  moment timestamptz := coalesce(p_now, statement_timestamp());
+begin
+  return query
+  with late as materialized (
+    select e.ctid as tid from foliot.executions e
+     where e.start_by <= moment and e.worker_id is null
+     order by e.start_by limit p_limit
+       for update skip locked),
+  gone as (
+    delete from foliot.executions e
+     where e.ctid = any(array(select l.tid from late l)) and e.worker_id is null
+    returning e as row),
+  recorded as (
+    insert into foliot.attempts
+    select a.* from gone g
+     cross join lateral foliot.as_attempt(g.row, 'FAILED', true, moment, null, null, false, p_error,
+                                          null) a
+        on conflict do nothing),
+  letters as (
+    insert into foliot.dead_letters
+           (id, tenant_id, job_id, job_version, job_name, reason, fingerprint, failed_at, payload,
+            total_attempts, error)
+    select (g.row).id, (g.row).tenant_id, (g.row).job_id, (g.row).job_version, (g.row).job_name,
+           'EXPIRED', p_fingerprint, moment,
+           coalesce((g.row).payload, (select v.payload from foliot.job_versions v
+                                       where v.job_id = (g.row).job_id and v.version = (g.row).job_version)),
+           (g.row).attempt_number, p_error
+      from gone g
+        on conflict do nothing),
+  notices as (
+    insert into foliot.deliveries (id, fence, tenant_id, job_id, status, created_at, next_attempt_at)
+    select (g.row).id, (g.row).fence, (g.row).tenant_id, (g.row).job_id, 'FAILED', moment, moment
+      from gone g where (g.row).notify
+        on conflict do nothing)
+  select (g.row).id from gone g;
+end
+$$;

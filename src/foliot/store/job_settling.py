@@ -1,0 +1,80 @@
+"""Settling a job before it changes: under its lock, in the transaction of the change.
+
+The instants up to now belong to the version in force. An active job fires or skips them as its
+policies say; a paused one must not run, so what it has missed is skipped as PAUSED.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from foliot.core.errors import JobNotFound
+from foliot.core.ids import JobId, TenantId
+from foliot.core.model import SkipReason
+from foliot.core.states import JobState
+from foliot.store.errors import TransactionConflict
+from foliot.store.firing import fire_in
+from foliot.store.job_rows import StoredJob, read_job
+from foliot.store.session import Session
+from foliot.store.staging import settle_due
+from foliot.store.statements import statement
+
+_LOCK: Final = statement("jobs/lock")
+_SKIP_PAUSED: Final = statement("jobs/skip_paused")
+
+# An instant is never this early: with such a grace every due one is too late to run.
+_NOTHING_RUNS_SECONDS: Final = -1.0
+
+
+async def lock_job(
+    session: Session, tenant_id: TenantId, job_id: JobId, now: datetime | None
+) -> StoredJob:
+    """The job as it is once nobody else can fire or change it; the time is that of the lock."""
+    if await session.fetch_row(_LOCK, job_id, tenant_id) is None:
+        raise JobNotFound(job_id)
+    return await read_job(session, tenant_id, job_id, now)
+
+
+async def settle_before_change(session: Session, stored: StoredJob) -> StoredJob:
+    """Fire or skip what is due by now; the job as it is then."""
+    if stored.job.status is JobState.PAUSED:
+        return await _skip_paused(session, stored)
+    return await fire_all_due(session, stored, SkipReason.MISFIRE)
+
+
+async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -> StoredJob:
+    """The misfire policy decides what fires; the rest is skipped for `cause`.
+
+    One round as a rule. Another follows where a job has few runs left and one of them overlapped,
+    which does not count: then the instants after it are due as well.
+    """
+    while stored.due is not None and (fire := settle_due(stored.due, stored.now, cause)):
+        report = await fire_in(session, [fire], take=False, now=stored.now)
+        if report.passed_over:
+            raise TransactionConflict("the job changed under its lock", "40001", "jobs/fire_due")
+        stored = await _read_again(session, stored)
+    return stored
+
+
+async def _skip_paused(session: Session, stored: StoredJob) -> StoredJob:
+    if stored.due is None:
+        return stored
+    schedule = replace(stored.due.schedule, misfire_grace_seconds=_NOTHING_RUNS_SECONDS)
+    missed = settle_due(replace(stored.due, schedule=schedule), stored.now, SkipReason.PAUSED)
+    if missed is None:
+        return stored
+    await session.execute(
+        _SKIP_PAUSED,
+        stored.job.job_id,
+        missed.settled,
+        [skip.from_ for skip in missed.skips],
+        [skip.to for skip in missed.skips],
+        [skip.count for skip in missed.skips],
+        [skip.reason.value for skip in missed.skips],
+        stored.now,
+    )
+    return await _read_again(session, stored)
+
+
+async def _read_again(session: Session, stored: StoredJob) -> StoredJob:
+    return await read_job(session, stored.job.tenant_id, stored.job.job_id, stored.now)

@@ -1,0 +1,25 @@
+"""Lanes come into being with the first job that needs them, and stay."""
+
+from typing import Final
+
+from foliot.core.model import HandlerTarget, Job
+from foliot.store.database import Database
+from foliot.store.definitions import target_type
+from foliot.store.statements import statement
+
+_PUT_LANE: Final = statement("lanes/put_lane")
+_READ_LANE: Final = statement("lanes/read_lane")
+
+
+async def lane_of(database: Database, job: Job) -> int:
+    """The lane of what this job runs: queue, region, required labels and handler.
+
+    Made in a transaction of its own: jobs that are saved at once need not wait for each other.
+    """
+    handler = job.target.name if isinstance(job.target, HandlerTarget) else None
+    lane = (job.queue, job.region, sorted(job.requires), target_type(job.target), handler)
+    found = await database.fetch_value(_READ_LANE, *lane)
+    if found is None:
+        await database.execute(_PUT_LANE, *lane)
+        found = await database.fetch_value(_READ_LANE, *lane)
+    return int(found)

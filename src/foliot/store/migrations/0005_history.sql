@@ -1,0 +1,79 @@
+-- What is over: one row per attempt, in the partition of the day it finished. A day that is over never
+-- changes, and forgetting one is dropping a table. The last attempt of an execution is its outcome.
+create table foliot.attempts (
+  id               uuid        not null,
+  fence            integer     not null,
+  attempt_number   integer     not null,
+  tenant_id        uuid        not null,
+  job_id           uuid        not null,
+  job_version      integer     not null,
+  job_name         text        not null, -- as of the fire, like the tags
+  tags             text[]      not null,
+  status           text        not null,
+  final            boolean     not null, -- the execution ended with it
+  trigger          text        not null,
+  queue            text        not null,
+  priority         smallint    not null,
+  scheduled_time   timestamptz not null,
+  available_at     timestamptz not null,
+  queued_at        timestamptz,
+  claimed_at       timestamptz,
+  started_at       timestamptz,
+  finished_at      timestamptz not null,
+  worker_id        uuid,
+  labels           jsonb,
+  payload          jsonb,
+  result           jsonb,
+  result_truncated boolean     not null default false,
+  error            jsonb,
+  response         jsonb,
+  idempotency_key  text,
+  retry_of         uuid,
+  dag_run_id       uuid,
+  trace_id         text,
+  cancel_requested_at timestamptz
+) partition by range (finished_at);
+
+-- Where a finish lands whose day nobody made: it must never fail for that.
+create table foliot.attempts_default partition of foliot.attempts default;
+
+create unique index attempts_identity on foliot.attempts (id, fence, finished_at);
+create index attempts_job on foliot.attempts (job_id, finished_at desc);
+create index attempts_failures on foliot.attempts (tenant_id, finished_at desc)
+  where status in ('FAILED', 'TIMED_OUT');
+
+create table foliot.dead_letters (
+  id             uuid        primary key, -- the execution's own id: there is one at the most
+  tenant_id      uuid        not null,
+  job_id         uuid        not null,
+  job_version    integer     not null,
+  job_name       text        not null,
+  reason         text        not null check (reason in ('EXHAUSTED', 'NON_RETRYABLE', 'POISON', 'EXPIRED')),
+  fingerprint    text        not null,
+  failed_at      timestamptz not null,
+  payload        jsonb,
+  total_attempts integer     not null,
+  error          jsonb,
+  replayed_as    uuid,
+  replayed_at    timestamptz,
+  discarded_at   timestamptz,
+  discard_reason text
+);
+create index dead_letters_open on foliot.dead_letters (tenant_id, failed_at desc)
+  where replayed_at is null and discarded_at is null;
+create index dead_letters_group on foliot.dead_letters (tenant_id, fingerprint);
+
+-- Who must be told of an end. Written by the finish itself, carried out later.
+create table foliot.deliveries (
+  id              uuid        not null, -- of the execution
+  fence           integer     not null,
+  tenant_id       uuid        not null,
+  job_id          uuid        not null,
+  status          text        not null,
+  created_at      timestamptz not null,
+  next_attempt_at timestamptz not null,
+  attempt_number  integer     not null default 0,
+  delivered_at    timestamptz,
+  primary key (id, fence)
+);
+create index deliveries_due on foliot.deliveries (next_attempt_at) where delivered_at is null;

@@ -1,0 +1,73 @@
+"""Rows whose time has come, or whose predecessor is over, become claimable.
+
+Several schedulers may do this at once: what one has released is no longer there for the others.
+Nothing here is counted or remembered; a pass that is lost is made up by the next.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from foliot.core.ids import ExecutionId, JobId
+from foliot.store.database import Database
+from foliot.store.statements import statement
+
+_RELEASE_DUE: Final = statement("executions/release_due")
+_RELEASE_OVERLAPS: Final = statement("executions/release_overlaps")
+
+BATCH: Final = 1000
+JOBS: Final = 500
+# A row is committed at most this long after the time it says it is available: a statement ends
+# after 5 s. What was told an even earlier time is found by the look at everything.
+LATEST_COMMIT: Final = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReport:
+    """What one batch did. `held` went to wait for a slot; `seen` were due, others may have them."""
+
+    seen: int
+    released: int
+    held: int
+    moment: datetime
+
+    @property
+    def low(self) -> datetime:
+        """After a batch that was not full: below this only rows are left that came late."""
+        return self.moment - LATEST_COMMIT
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapReport:
+    released: tuple[ExecutionId, ...]
+    after: JobId | None  # where to go on; None when the walk is at its end
+
+
+async def release_due(
+    database: Database,
+    low: datetime | None = None,
+    *,
+    batch: int = BATCH,
+    now: datetime | None = None,
+) -> ReleaseReport:
+    """Let go what is due since `low`, oldest first; without it, whatever is due.
+
+    Pass the `low` of the last batch that was not full, and None every ten seconds.
+    """
+    row = await database.fetch_row(_RELEASE_DUE, low, batch, now)
+    if row is None:
+        raise AssertionError("the function always answers")
+    return ReleaseReport(row["seen"], row["released"], row["held"], row["moment"])
+
+
+async def release_overlaps(
+    database: Database,
+    after: JobId | None = None,
+    *,
+    jobs: int = JOBS,
+    now: datetime | None = None,
+) -> OverlapReport:
+    """Start the oldest held execution of each job that has nothing under way any more."""
+    row = await database.fetch_row(_RELEASE_OVERLAPS, after, jobs, now)
+    released, last = row or ((), None)
+    return OverlapReport(tuple(released), last)

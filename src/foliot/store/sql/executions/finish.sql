@@ -1,0 +1,12 @@
+-- purpose: write the outcomes of a worker's attempts, in one batch of any mixture
+-- caller: store.finishing
+-- transition: execution SUCCEED: RUNNING -> SUCCEEDED, execution FAIL: RUNNING -> FAILED,
+--   execution TIME_OUT: RUNNING -> TIMED_OUT, execution CANCEL: RUNNING -> CANCELLED,
+--   execution RETRY: RUNNING -> RETRYING, execution SNOOZE: RUNNING -> PENDING,
+--   execution HAND_BACK: RUNNING -> QUEUED, execution HOLD: RUNNING -> WAITING
+-- fence: id, fence, worker_id
+-- index: executions_pkey
+select id, status
+  from foliot.finish($1::uuid, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::boolean[],
+                     $7::text[], $8::text[], $9::timestamptz[], $10::float8[], $11::text[],
+                     $12::text[], $13::timestamptz);

@@ -1,0 +1,7 @@
+-- purpose: let rows go that a limit held, as many as every one of their keys has room for
+-- caller: store.admitting
+-- transition: execution RELEASE: WAITING -> QUEUED
+-- fence: status, hold
+-- index: executions_held
+select admitted, last
+  from foliot.admit($1::text[], $2::integer, $3::integer, $4::integer, $5::timestamptz);

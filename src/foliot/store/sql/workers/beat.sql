@@ -1,0 +1,19 @@
+-- purpose: a worker lives, and says what it has begun; what the tables think it holds comes back
+-- caller: store.workers
+-- transition: none
+-- fence: id, status
+-- index: workers_pkey, executions_worker
+with beat as (
+  update foliot.workers w
+     set last_heartbeat_at = greatest(w.last_heartbeat_at,
+                                      coalesce($3::timestamptz, statement_timestamp())),
+         started = $2::uuid[]
+   where w.id = $1::uuid and w.status <> 'DEAD'
+  returning w.status)
+select b.status, h.ids, h.fences, h.cancelled
+  from beat b
+ cross join lateral (
+       select coalesce(array_agg(e.id order by e.id), '{}') as ids,
+              coalesce(array_agg(e.fence order by e.id), '{}') as fences,
+              coalesce(array_agg(e.cancel_requested_at is not null order by e.id), '{}') as cancelled
+         from foliot.executions e where e.worker_id = $1::uuid) h;

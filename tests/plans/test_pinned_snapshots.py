@@ -1,0 +1,129 @@
+"""Somebody's long transaction keeps every dead row: a queue's head still moves as fast.
+
+What was taken from the head leaves entries that no vacuum may remove meanwhile. Each scan of such a
+head begins above them. That they are there is seen by a scan that is told to look at everything.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest_asyncio
+
+from foliot.store.statements import statement
+from foliot.testing.database import DatabaseFactory
+from foliot.testing.rows import DEFAULT_TENANT, NOW
+from foliot.testing.touched import measure
+
+TAKEN: Final = 3_000
+BATCH: Final = 100
+# A batch, and the two entries that an index may give too many for each of its pages.
+FEW: Final = 3 * BATCH
+
+JOBS: Final = """
+insert into foliot.jobs (id, tenant_id, shard, status, version, schedule_version, next_instant,
+                         next_run_at, queue, lane_id, priority, overlap_policy, name, created_at,
+                         updated_at)
+select gen_random_uuid(), $1, 0, 'ACTIVE', 1, 1, d.at, d.at, 'default', 1, 5, 'SKIP', 'job-' || n,
+       $2, $2
+  from generate_series(1, $3::integer) n
+ cross join lateral (select $2::timestamptz + n * interval '1 s') d(at)"""
+EXECUTIONS: Final = """
+insert into foliot.executions (id, tenant_id, job_id, job_version, status, trigger, queue, lane_id,
+                               priority, rank, scheduled_time, available_at, job_name, created_at)
+select gen_random_uuid(), j.tenant_id, j.id, 1, $1, 'SCHEDULE', 'default', 1, 5,
+       case $1::text when 'QUEUED' then row_number() over (order by j.next_run_at) end,
+       j.next_run_at, j.next_run_at, j.name, j.next_run_at
+  from foliot.jobs j"""
+WORKER: Final = """
+insert into foliot.workers (id, name, host, version, status, queues, capacity, registered_at,
+                            last_heartbeat_at)
+values (gen_random_uuid(), 'test', 'test', '0', 'ACTIVE', '{default}', 100, $1, $1) returning id"""
+LANE: Final = """
+insert into foliot.lanes (queue, target_type, handler) values ('default', 'HANDLER', 'work')"""
+FIRED: Final = """
+update foliot.jobs set next_run_at = next_run_at + interval '9 days' where next_run_at <= $1"""
+
+SECOND: Final = timedelta(seconds=1)
+LAST: Final = NOW + (TAKEN + BATCH) * SECOND
+
+
+@pytest_asyncio.fixture
+async def db(server: DatabaseFactory) -> AsyncIterator[asyncpg.Connection]:
+    """A session as the superuser, whom no time limit stops, with a lane and jobs a second apart."""
+    name = urlsplit(await server.create()).path.removeprefix("/")
+    db = await asyncpg.connect(server.server.url(name, "postgres"))
+    await db.execute(LANE)
+    await db.execute(JOBS, DEFAULT_TENANT, NOW, TAKEN + BATCH)
+    yield db
+    await db.close()
+
+
+@asynccontextmanager
+async def pinned(db: asyncpg.Connection, server: DatabaseFactory) -> AsyncIterator[None]:
+    """From here to the end somebody may still want to see every row as it is now."""
+    name = await db.fetchval("select current_database()")
+    other = await asyncpg.connect(server.server.url(name, "postgres"))
+    async with other.transaction(isolation="repeatable_read"):
+        await other.fetch("select from foliot.jobs limit 1")
+        yield
+    await other.close()
+
+
+async def entries(
+    db: asyncpg.Connection, index: str, sql: str, *arguments: object
+) -> tuple[int, int]:
+    """How many rows came back, how many entries of the index were read; then it is undone."""
+    transaction = db.transaction()
+    await transaction.start()
+    rows, touched = await measure(db, sql, *arguments)
+    await transaction.rollback()
+    return rows, touched.entries[index]
+
+
+async def test_a_claim_begins_above_what_was_claimed(
+    server: DatabaseFactory, db: asyncpg.Connection
+) -> None:
+    claim = statement("executions/claim_ready").sql
+    worker_id = await db.fetchval(WORKER, NOW)
+    await db.execute(EXECUTIONS, "QUEUED")
+    async with pinned(db, server):
+        await db.fetch(claim, worker_id, "default", [1], TAKEN, False, NOW)
+        later = (worker_id, "default", [1], BATCH)
+        soon = NOW + 11 * SECOND
+        rows, read = await entries(db, "executions_claim", claim, *later, False, soon)
+        assert rows == BATCH
+        assert read <= FEW
+        rows, read = await entries(db, "executions_claim", claim, *later, True, soon)
+        assert rows == BATCH
+        assert read >= TAKEN
+
+
+async def test_staging_begins_above_what_was_fired(
+    server: DatabaseFactory, db: asyncpg.Connection
+) -> None:
+    stage = statement("jobs/stage_due").sql
+    fired = NOW + TAKEN * SECOND
+    async with pinned(db, server):
+        await db.execute(FIRED, fired)
+        _, read = await entries(db, "jobs_due", stage, [0], fired, LAST, BATCH)
+        assert BATCH - 1 <= read <= FEW
+        _, read = await entries(db, "jobs_due", stage, [0], None, LAST, BATCH)
+        assert read >= TAKEN
+
+
+async def test_a_release_begins_above_what_was_released(
+    server: DatabaseFactory, db: asyncpg.Connection
+) -> None:
+    release = statement("executions/release_due").sql
+    await db.execute(EXECUTIONS, "PENDING")
+    async with pinned(db, server):
+        await db.fetch(release, None, TAKEN, LAST)
+        low = NOW + TAKEN * SECOND
+        _, read = await entries(db, "executions_release", release, low, BATCH, LAST)
+        assert BATCH <= read <= FEW
+        _, read = await entries(db, "executions_release", release, None, BATCH, LAST)
+        assert read >= TAKEN

@@ -1,0 +1,316 @@
+"""Limits hold under any crash and any number of admitters, and a full one blocks nobody else."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.core.ids import ExecutionId, TenantId, WorkerId
+from foliot.core.limits import key_limit, queue_limit, tenant_limit
+from foliot.core.states import ExecutionEvent
+from foliot.store.admitting import Place, admit_held, put_limits
+from foliot.store.claiming import ClaimRequest, claim
+from foliot.store.connecting import ConnectionOptions
+from foliot.store.database import Database
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
+from foliot.store.finishing import Outcome, finish
+from foliot.store.releasing import release_due
+from foliot.testing.database import sql
+from foliot.testing.rows import (
+    DEFAULT_TENANT,
+    NOW,
+    ExecutionRow,
+    JobRow,
+    make_executions,
+    make_job,
+    make_tenant,
+    make_worker,
+)
+
+# What a rescue does to the rows of a worker that died.
+RESCUE = sql("""
+with lost as materialized (
+  select e as row from foliot.executions e where e.worker_id = $1 for update),
+recorded as (
+  insert into foliot.attempts
+  select a.* from lost l cross join lateral foliot.as_attempt(
+    l.row, 'FAILED', false, clock_timestamp(), null, null, false, null, null) a)
+update foliot.executions e
+   set status = 'QUEUED', worker_id = null, claimed_at = null, rank = null,
+       available_at = clock_timestamp()
+ where e.id = any(array(select (l.row).id from lost l))
+""")
+EVENTS = [
+    ExecutionEvent.SUCCEED,
+    ExecutionEvent.FAIL,
+    ExecutionEvent.RETRY,
+    ExecutionEvent.HAND_BACK,
+]
+HOLDERS = sql("select count(*) from foliot.executions where rank is not null")
+LEFT = sql("select count(*) from foliot.executions")
+KILL_ONE = sql(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+    " and application_name = 'flaky' and state = 'active' order by random() limit 1"
+)
+RUN = "update foliot.executions set status = 'RUNNING', worker_id = gen_random_uuid() where id = $1"
+RUNS = sql("select claimed_at, finished_at from foliot.attempts where claimed_at is not null")
+
+
+async def waiting(
+    database: Database,
+    job: JobRow,
+    number: int,
+    *keys: str,
+    **changes: Any,  # noqa: ANN401 - a value for any column
+) -> list[ExecutionRow]:
+    return await make_executions(
+        database, job, number, status="WAITING", hold="LIMIT", limit_keys=list(keys), **changes
+    )
+
+
+async def limit(database: Database, **limits: int) -> None:
+    """By short names: `a=3` limits the key `key:a` to three."""
+    for name, most in limits.items():
+        await database.execute(
+            sql("insert into foliot.limits values ($1, $2)"), f"key:{name}", most
+        )
+
+
+def ids(*rows: Sequence[ExecutionRow]) -> set[ExecutionId]:
+    return {row.execution_id for group in rows for row in group}
+
+
+async def admitted(database: Database) -> set[ExecutionId]:
+    return set((await admit_held(database, now=NOW)).admitted)
+
+
+async def test_as_many_go_as_there_are_slots_the_oldest_first(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, a=3)
+    rows = await waiting(database, job, 5, "key:a")
+    assert await admitted(database) == ids(rows[:3])
+    assert await admitted(database) == set()
+    (row, *_) = await database.fetch(
+        sql("select * from foliot.executions where rank is not null order by rank")
+    )
+    assert (row["id"], row["status"], row["hold"]) == (rows[0].execution_id, "QUEUED", None)
+    assert row["queued_at"] == NOW
+
+
+async def test_the_more_urgent_go_first(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, a=2)
+    await waiting(database, job, 3, "key:a", priority=5)
+    urgent = await waiting(database, job, 1, "key:a", priority=1)
+    assert ids(urgent) < await admitted(database)
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ("delete from foliot.executions where id = $1", 1),
+        ("update foliot.executions set rank = null where id = $1", 1),
+        (RUN, 0),
+    ],
+)
+async def test_a_slot_comes_back_when_its_holder_leaves(
+    database: Database, change: str, again: int
+) -> None:
+    job = await make_job(database)
+    await limit(database, a=1)
+    rows = await waiting(database, job, 2, "key:a")
+    assert await admitted(database) == ids(rows[:1])
+    await database.execute(sql(change), rows[0].execution_id)
+    assert len(await admitted(database)) == again
+
+
+async def test_a_row_goes_only_when_every_one_of_its_keys_has_room(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, a=2, b=1, c=0, d=9)
+    both = await waiting(database, job, 2, "key:a", "key:b")
+    await waiting(database, job, 2, "key:d", "key:c")
+    await waiting(database, job, 2, "key:c", "key:d")
+    alone = await waiting(database, job, 2, "key:a")
+    assert await admitted(database) == ids(both[:1], alone[:1])
+
+
+async def test_a_full_key_does_not_block_rows_under_others(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, t=2, a=0, b=5)
+    await waiting(database, job, 50, "key:t", "key:a", priority=1)
+    behind = await waiting(database, job, 3, "key:t", "key:b")
+    free = await waiting(database, job, 2, "key:z")
+    assert await admitted(database) == ids(behind[:2], free), "key:z has no limit any more"
+
+
+async def test_rows_of_several_lists_share_a_key_in_one_order(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, t=4, a=9, b=9)
+    start = NOW - timedelta(minutes=1)
+    late = await waiting(
+        database, job, 4, "key:t", "key:a", scheduled_time=start + timedelta(seconds=5)
+    )
+    early = await waiting(database, job, 3, "key:t", "key:b", scheduled_time=start)
+    assert await admitted(database) == ids(early, late[:1])
+
+
+async def test_a_row_in_use_is_passed_over(database: Database, database_url: str) -> None:
+    job = await make_job(database)
+    await limit(database, a=3)
+    rows = await waiting(database, job, 2, "key:a")
+    async with Database(database_url) as other, other.transaction() as session:
+        await session.execute(
+            sql("select from foliot.executions where id = $1 for no key update"),
+            rows[0].execution_id,
+        )
+        assert await admitted(database) == ids(rows[1:])
+
+
+async def test_other_holds_are_not_its_business(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, a=3)
+    await make_executions(database, job, 2, status="WAITING", hold="EVENT", limit_keys=["key:a"])
+    assert await admitted(database) == set()
+
+
+async def test_a_long_walk_goes_on_where_it_stopped(database: Database) -> None:
+    job = await make_job(database)
+    await limit(database, **{f"k{n:03}": 1 for n in range(250)})
+    for n in range(250):
+        await waiting(database, job, 2, f"key:k{n:03}")
+    after: Place | None = None
+    found: list[ExecutionId] = []
+    pages = 0
+    while pages == 0 or after is not None:
+        report = await admit_held(database, after, now=NOW)
+        found, after, pages = [*found, *report.admitted], report.after, pages + 1
+    assert (len(set(found)), len(found), pages) == (250, 250, 3)
+
+
+async def test_limits_are_set_raised_and_lifted(database: Database) -> None:
+    tenant = await make_tenant(database)
+    await put_limits(database, [queue_limit("q", 3), tenant_limit(tenant, 4)])
+    await put_limits(database, [tenant_limit(tenant, 5)], lifted=[queue_limit("q", 1).key])
+    rows = await database.fetch(sql("select key, max_running from foliot.limits"))
+    assert [tuple(row) for row in rows] == [(f"tenant:{tenant}", 5)]
+
+
+async def test_keys_of_two_tenants_never_meet(database: Database) -> None:
+    job = await make_job(database)
+    others = TenantId(UUID(int=7))
+    await put_limits(database, [key_limit(DEFAULT_TENANT, "k", 1), key_limit(others, "k", 1)])
+    mine = await waiting(database, job, 1, f"key:{DEFAULT_TENANT}:k")
+    theirs = await waiting(database, job, 1, f"key:{others}:k", tenant_id=others)
+    assert await admitted(database) == ids(mine, theirs)
+
+
+async def test_eight_admitters_never_give_out_a_slot_twice(
+    database: Database, database_url: str
+) -> None:
+    job = await make_job(database)
+    await limit(database, a=3, b=2)
+    await waiting(database, job, 30, "key:a")
+    await waiting(database, job, 30, "key:a", "key:b")
+    await waiting(database, job, 30, "key:b")
+    async with Database(database_url, ConnectionOptions(max_connections=8)) as nodes:
+        await asyncio.gather(*(admit_held(nodes, now=NOW) for _ in range(24)))
+    for key, most in (("key:a", 3), ("key:b", 2)):
+        holders = sql(
+            "select count(*) from foliot.executions where rank is not null and $1 = any(limit_keys)"
+        )
+        assert await database.fetch_value(holders, key) == most
+
+
+class Node:
+    """Admits, claims and finishes, and now and then loses its connection in the middle of it."""
+
+    def __init__(self, database: Database, steady: Database, job: JobRow, seed: int) -> None:
+        self.database, self.steady, self.job = database, steady, job
+        self.random = random.Random(seed)
+
+    async def run(self) -> None:
+        while await self.steady.fetch_value(LEFT):
+            worker = await make_worker(self.steady)
+            try:
+                await self.work(worker)
+            except (CommitUnknown, DatabaseUnreachable, TransactionConflict):
+                # It may have claimed without hearing of it: its rows are rescued and parked again.
+                await self.steady.execute(RESCUE, worker)
+
+    async def work(self, worker: WorkerId) -> None:
+        while await self.database.fetch_value(LEFT):
+            await admit_held(self.database)
+            wanted = ClaimRequest(worker, "default", [self.job.lane_id], 2)
+            for claimed in await claim(self.database, wanted):
+                event = self.random.choice(EVENTS)
+                outcome = Outcome(claimed.execution_id, claimed.fence, event)
+                await finish(self.database, worker, [outcome])
+            await release_due(self.database)
+
+
+async def test_a_limit_of_three_is_never_four_whoever_is_killed(
+    database: Database, database_url: str
+) -> None:
+    job = await make_job(database)
+    await limit(database, a=3)
+    await waiting(database, job, 60, "key:a")
+    killed = 0
+    options = ConnectionOptions(max_connections=8, application_name="flaky")
+    async with Database(database_url, options) as flaky, asyncio.TaskGroup() as group:
+        nodes = [group.create_task(Node(flaky, database, job, n).run()) for n in range(8)]
+        while not all(node.done() for node in nodes):
+            for _ in range(20):
+                assert await database.fetch_value(HOLDERS) <= 3
+            if killed < 20:
+                killed += len(await database.fetch(KILL_ONE))
+    runs = [tuple(row) for row in await database.fetch(RUNS)]
+    assert len(runs) >= 60
+    assert killed > 0
+    assert most_at_once(runs) <= 3
+
+
+def most_at_once(runs: Sequence[tuple[Any, Any]]) -> int:
+    steps = sorted([(end, -1) for _, end in runs] + [(start, 1) for start, _ in runs])
+    now = most = 0
+    for _, step in steps:
+        now += step
+        most = max(most, now)
+    return most
+
+
+async def test_rows_that_wait_under_a_full_key_are_not_walked(database: Database) -> None:
+    """Also when the statistics are those of an empty table."""
+    job = await make_job(database)
+    await limit(database, full=0, room=9)
+    await database.execute(sql("analyze foliot.executions"))
+    await database.execute(CROWD, job.tenant_id, job.job_id, job.lane_id)
+    rows = await waiting(database, job, 3, "key:room")
+    before = await entries_read(database)
+    assert await admitted(database) == ids(rows)
+    assert await entries_read(database) - before < 100
+
+
+CROWD = sql("""
+insert into foliot.executions
+  (id, tenant_id, job_id, job_version, status, hold, trigger, queue, lane_id, priority,
+   scheduled_time, available_at, limit_keys, job_name, created_at)
+select gen_random_uuid(), $1, $2, 1, 'WAITING', 'LIMIT', 'ENQUEUE', 'default', $3, 1,
+       statement_timestamp(), statement_timestamp(), array['key:full'], 'j', statement_timestamp()
+  from generate_series(1, 20000)
+""")
+
+
+async def entries_read(database: Database) -> int:
+    """What scans have read of the live table's indexes; sessions report when they are told to."""
+    async with database.connection() as session:
+        await session.execute(sql("select pg_stat_force_next_flush()"))
+    read = await database.fetch_value(
+        sql(
+            "select sum(idx_tup_read)::bigint from pg_stat_all_indexes where relname = 'executions'"
+        )
+    )
+    return int(read)
