@@ -79,9 +79,12 @@ async def prepare_connection(connection: asyncpg.Connection) -> None:
             name, schema="pg_catalog", encoder=encode_json, decoder=json.loads, format="text"
         )
     # Whoever opened the connection closes it if this fails: there is nothing to roll back.
-    await connection.execute("begin")
-    await connection.fetch(READ_ARRAYS)
-    await connection.execute("commit")
+    try:
+        await connection.execute("begin")
+        await connection.fetch(READ_ARRAYS)
+        await connection.execute("end")
+    except asyncpg.InterfaceError:  # it was lost between two of them
+        raise ConnectionResetError("the connection was closed") from None
 
 
 class Session:
