@@ -28,6 +28,7 @@ select coalesce(pg_stat_get_xact_tuples_returned('foliot.executions'::regclass),
        coalesce(pg_stat_get_xact_tuples_returned('foliot.executions_claim'::regclass), 0)
        + coalesce(pg_stat_get_xact_tuples_returned('foliot.executions_flow'::regclass), 0) as walked
 """)
+CLAIMED_AT = sql("select claimed_at from foliot.executions where id = $1")
 
 
 def wanted(
@@ -204,3 +205,20 @@ async def test_claims_of_one_queue_come_one_after_another(
         elsewhere = await claim(database, ClaimRequest(worker, "other", [other.lane_id], 1))
         assert len(elsewhere) == 1, "another queue has its own turn"
     assert len(await waiting) == 1
+
+
+async def test_an_execution_is_claimed_no_earlier_than_it_could_be_seen(
+    database: Database, database_url: str
+) -> None:
+    """A claim that is held up must not say it took what was let go only later: two executions
+    under a limit of one would seem to run at once."""
+    worker, job = await make_worker(database), await make_job(database)
+    async with Database(database_url) as rival, rival.transaction() as session:
+        await session.execute(sql("lock table foliot.queues in access exclusive mode"))
+        claiming = asyncio.create_task(claim(database, wanted(worker, [job.lane_id])))
+        await until_blocked(session)
+        made = await make_execution(rival, job)
+        let_go_at = await session.fetch_value(sql("select clock_timestamp()"))
+    assert len(await claiming) == 1
+    claimed_at = await database.fetch_value(CLAIMED_AT, made.execution_id)
+    assert claimed_at > let_go_at

@@ -9,6 +9,9 @@
 -- ranked below it since (a statement that ranks ends after five), and below it lie the dead entries of
 -- what was claimed. `p_rescan` looks at everything, for rows that were left behind.
 --
+-- The time of the claim is read by the statement that claims, not before it: what it sees may have been
+-- let go by an end that came in between, and a slot would seem to be taken twice.
+--
 -- A worker of one tenant walks along that tenant's flows alone. It passes over lower ranks of others,
 -- so it moves the lane's clock only up to the lane's first row: what others may still take.
 create or replace function foliot.claim(
@@ -31,7 +34,8 @@ begin
     return;
   end if;
   return query
-  with lanes as materialized (
+  with clock as materialized (select coalesce(p_now, clock_timestamp()) as at),
+  lanes as materialized (
     select l.lane_id,
            case when p_rescan then '-infinity'
                 else coalesce((select c.virtual_time from foliot.queue_clocks c
@@ -67,7 +71,7 @@ begin
        for no key update skip locked),
   claimed as (
     update foliot.executions e
-       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = moment,
+       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = (select k.at from clock k),
            fence = e.fence + 1, attempt_number = e.attempt_number + 1
      where e.ctid = any(array(select f.tid from free f))
     returning e.id, e.fence, e.rank, e.lane_id),
@@ -78,7 +82,7 @@ begin
                 else (select e.rank from foliot.executions e
                        where e.lane_id = c.lane_id and e.worker_id is null and e.rank is not null
                          and e.rank >= (select l.low from lanes l where l.lane_id = c.lane_id)
-                       order by e.rank limit 1) end, moment
+                       order by e.rank limit 1) end, (select k.at from clock k)
       from (select c.lane_id, max(c.rank) as highest from claimed c group by c.lane_id) c
         on conflict do nothing)
   select c.id, c.fence, c.rank from claimed c order by c.rank;
