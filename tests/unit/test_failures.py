@@ -39,6 +39,7 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
         (asyncpg.TooManyConnectionsError("sorry"), DatabaseUnreachable, "too many connections"),
         (asyncpg.AdminShutdownError("bye"), DatabaseUnreachable, "shutting down"),
         (asyncpg.ProtocolViolationError("pooler says no"), DatabaseUnreachable, "pooler says no"),
+        (asyncpg.InternalClientError("cannot switch"), DatabaseUnreachable, "was closed"),
         (asyncpg.InvalidPasswordError("wrong"), DatabaseRefused, "check user name and password"),
         (asyncpg.InvalidCatalogNameError("no db"), DatabaseRefused, "create the database"),
         (asyncpg.InvalidAuthorizationSpecificationError("hba"), DatabaseRefused, "pg_hba"),

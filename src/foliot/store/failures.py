@@ -67,6 +67,8 @@ def connecting_failed(error: BaseException, url: str) -> DatabaseError:
         return DatabaseRefused(url, str(error), "check sslmode and sslrootcert")
     if isinstance(error, OSError | asyncpg.PostgresError | asyncpg.TargetServerAttributeNotMatched):
         return DatabaseUnreachable(url, absence_of(error))
+    if isinstance(error, asyncpg.InternalClientError):  # cut off while it was being opened
+        return DatabaseUnreachable(url, "the connection was closed")
     return DatabaseRefused(url, str(error), "check the options in the address")
 
 

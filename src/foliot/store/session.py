@@ -74,16 +74,17 @@ def encode_json(value: object) -> str:
 async def prepare_connection(connection: asyncpg.Connection) -> None:
     """JSON arrives as Python values and leaves as JSON, and arrays are known; this is the client's
     own state. In one transaction, so in one place."""
-    for name in ("json", "jsonb"):
-        await connection.set_type_codec(
-            name, schema="pg_catalog", encoder=encode_json, decoder=json.loads, format="text"
-        )
     # Whoever opened the connection closes it if this fails: there is nothing to roll back.
     try:
+        for name in ("json", "jsonb"):
+            await connection.set_type_codec(
+                name, schema="pg_catalog", encoder=encode_json, decoder=json.loads, format="text"
+            )
         await connection.execute("begin")
         await connection.fetch(READ_ARRAYS)
         await connection.execute("end")
-    except asyncpg.InterfaceError:  # it was lost between two of them
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError):
+        # The driver's words for a connection that was lost between two of them.
         raise ConnectionResetError("the connection was closed") from None
 
 
