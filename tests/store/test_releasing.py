@@ -18,6 +18,7 @@ from foliot.testing.rows import (
     make_job,
     make_tenant,
 )
+from foliot.testing.running import until_blocked
 
 SECOND = timedelta(seconds=1)
 LOCK_ROW = sql("select from foliot.executions where id = $1 for no key update")
@@ -124,13 +125,6 @@ async def test_a_row_in_use_is_passed_over_and_found_by_the_next_pass(
         assert await release_due(database, now=NOW) == ReleaseReport(1, 1, 0, NOW)
 
 
-async def wait_until_blocked(database: Database) -> None:
-    while not await database.fetch_value(
-        sql("select exists (select from pg_locks where not granted and locktype = 'advisory')")
-    ):
-        pass
-
-
 async def test_what_changed_while_the_release_waited_is_left_alone(
     database: Database, database_url: str
 ) -> None:
@@ -144,7 +138,7 @@ async def test_what_changed_while_the_release_waited_is_left_alone(
                 sql("select foliot.lock_flows(array['default'], array[$1::uuid])"), job.tenant_id
             )
             releasing = asyncio.create_task(release_due(database, now=NOW))
-            await wait_until_blocked(other)
+            await until_blocked(session)
             await other.execute(
                 sql("delete from foliot.executions where id = $1"), first.execution_id
             )
