@@ -37,6 +37,16 @@ def test_a_folder_is_free_again_after_its_owner(tmp_path: Path) -> None:
         pass
 
 
+def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
+    """Root would empty whatever it points at."""
+    precious = tmp_path / "precious"
+    precious.write_text("keep")
+    (tmp_path / "up.lock").symlink_to(precious)
+    with pytest.raises(DataDirectoryUnusable), owned(tmp_path):
+        pass
+    assert precious.read_text() == "keep"
+
+
 def test_a_killed_owner_leaves_the_folder_free(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, signal, sys; from foliot.runtime.data_directory import owned\n"

@@ -74,7 +74,8 @@ def owned(directory: Path) -> Iterator[None]:
     """Makes the folder if need be and owns it for the length of the block."""
     try:
         _make(directory)
-        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(directory / LOCK, flags, 0o644)
     except OSError as error:
         raise DataDirectoryUnusable(directory, _words(error)) from None
     try:
