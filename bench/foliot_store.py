@@ -16,6 +16,8 @@ from foliot.store.statements import statement
 TENANT: Final = UUID("00000000-0000-8000-8000-000000000001")
 QUEUE: Final = "default"
 LANE: Final = 1
+# As a worker claims most of the time; see store.claiming.
+NEAR_SECONDS: Final = 1.0
 
 FIRE: Final = statement("jobs/fire_due").sql
 CLAIM: Final = statement("executions/claim_ready").sql
@@ -92,30 +94,30 @@ class FoliotStore:
 
     def fire(self, due: Sequence[Due]) -> Call:
         ids = [scheduled_execution(JobId(row.job_id), row.instant) for row in due]
-        instants = [row.instant for row in due]
-        fires = (list(range(1, len(due) + 1)), ids, instants, [None] * len(due))
-        return Call(FIRE, (*self._advance(due), *fires, *([],) * 5, False, False, None))
+        fires = (None, None, ids, None, None)
+        return Call(FIRE, (*self._advance(due), None, *fires, *([],) * 5, False, False, None))
 
     def skip(self, due: Sequence[Due]) -> Call:
         instants, count = [row.instant for row in due], len(due)
         skips = (list(range(1, count + 1)), instants, instants, [1] * count, ["MISFIRE"] * count)
-        return Call(FIRE, (*self._advance(due), *([],) * 4, *skips, False, False, None))
+        none: tuple[object, ...] = ([0] * count, *([],) * 5)
+        return Call(FIRE, (*self._advance(due), *none, *skips, False, False, None))
 
     def claim(self, worker_id: UUID, bite: int, floor: float) -> Call:  # noqa: ARG002  the store keeps its own
-        return Call(CLAIM, (worker_id, QUEUE, [LANE], bite, False, None))
+        return self.claim_from(worker_id, bite, NEAR_SECONDS)
+
+    def claim_from(self, worker_id: UUID, bite: int, seconds_ago: float | None) -> Call:
+        return Call(CLAIM, (worker_id, QUEUE, [LANE], bite, seconds_ago, None))
 
     def finish(self, worker_id: UUID, claimed: Sequence[Claimed]) -> Call:
-        rows, count = sorted(claimed), len(claimed)
-        none = [None] * count
-        told = (["SUCCEED"] * count, [RESULT] * count, [False] * count)
+        rows = sorted(claimed)
         held = (worker_id, [row.id for row in rows], [row.fence for row in rows])
-        return Call(FINISH, (*held, *told, *(none,) * 6, None))
+        return Call(FINISH, (*held, None, [RESULT] * len(rows), *(None,) * 8))
 
     def enqueue(self, jobs: Sequence[UUID], requests: Sequence[UUID]) -> Call:
-        none = [None] * len(jobs)
         request = (TENANT, "bench", str(uuid4()), b"")
         asked = (list(requests), list(jobs), ["API"] * len(jobs))
-        return Call(ENQUEUE, (*request, *asked, *(none,) * 14, None))
+        return Call(ENQUEUE, (*request, *asked, *(None,) * 15))
 
     def park(self) -> Call:
         return Call(PARK, ())
@@ -125,8 +127,6 @@ class FoliotStore:
 
     def _advance(self, due: Sequence[Due]) -> tuple[object, ...]:
         """The jobs as they were seen, and their next instants, without jitter."""
-        count = len(due)
-        seen = ([row.job_id for row in due], [TENANT] * count, [QUEUE] * count)
+        seen = ([row.job_id for row in due], None, [row.instant for row in due], [1] * len(due))
         later = [row.instant + DAY for row in due]
-        none = [None] * count
-        return *seen, [row.instant for row in due], [1] * count, later, none, none, none
+        return [QUEUE], [TENANT], *seen, later, None, None, None

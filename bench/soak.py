@@ -13,7 +13,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from statistics import median, quantiles
@@ -24,7 +24,7 @@ import asyncpg
 import uvloop
 
 from bench.contender import DAY, Claimed, Due
-from bench.foliot_store import FoliotStore
+from bench.foliot_store import NEAR_SECONDS, FoliotStore
 from bench.servers import fresh_server, load_average
 
 BATCH: Final = 1_000
@@ -47,9 +47,8 @@ SLOWDOWN_MOST: Final = 1.10
 SIZES: Final = """
 select pg_table_size('foliot.executions') as table_bytes,
        pg_indexes_size('foliot.executions') as index_bytes,
-       (select n_dead_tup from pg_stat_user_tables
-         where schemaname = 'foliot' and relname = 'executions') as dead_rows,
-       (select count(*) from foliot.executions) as live_rows"""
+       n_dead_tup as dead_rows, n_live_tup as live_rows
+  from pg_stat_user_tables where schemaname = 'foliot' and relname = 'executions'"""
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,27 @@ async def fire_steadily(url: str, rate: int, end: float) -> None:
     await db.close()
 
 
+def look_back(began: float) -> Generator[float | None, float, None]:
+    """How far a claim looks, as a worker does it: a second, once a second ten, once in ten all."""
+    far_at, everywhere_at = began + 1, began + 10
+    now = yield NEAR_SECONDS
+    while True:
+        seconds: float | None = NEAR_SECONDS
+        if now >= everywhere_at:
+            seconds, far_at, everywhere_at = None, now + 1, now + 10
+        elif now >= far_at:
+            seconds, far_at = 10.0, now + 1
+        now = yield seconds
+
+
 async def work_steadily(url: str, tally: Tally, end: float) -> None:
     store, worker_id = FoliotStore(), uuid4()
     claiming, finishing = await asyncpg.connect(url), await asyncpg.connect(url)
     await store.add_worker(claiming, worker_id)
+    looks = look_back(time.monotonic())
+    next(looks)
     while (now := time.monotonic()) < end:
-        rows = await store.claim(worker_id, BATCH, 0.0).fetch(claiming)
+        rows = await store.claim_from(worker_id, BATCH, looks.send(now)).fetch(claiming)
         if rows:
             tally.claim_seconds.append(time.monotonic() - now)
             claimed = [Claimed(*row) for row in rows]

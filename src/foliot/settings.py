@@ -14,12 +14,18 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 PREFIX: Final = "FOLIOT_"
+KEY_CHARS_MIN: Final = 16
 # The test suite's own switches: no command reads a variable that begins so.
 RESERVED_FOR_TESTS: Final = "FOLIOT_TEST_"
-SECRETS: Final = frozenset({"database_url"})
+SECRETS: Final = frozenset({"api_key", "database_url"})
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,23 @@ def _postgresql(url: SecretStr) -> SecretStr:
     return url
 
 
+def _long_enough(key: SecretStr) -> SecretStr:
+    text = key.get_secret_value()
+    if len(text) < KEY_CHARS_MIN or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError
+    return key
+
+
+def _split(value: object) -> object:
+    """`mail, default` is two names."""
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
 class Settings(BaseSettings):
     """Descriptions complete the sentence "… is not", examples are what to write instead."""
 
@@ -65,11 +88,16 @@ class Settings(BaseSettings):
         description="a PostgreSQL address",
         examples=["postgresql://user:password@host:5432/foliot"],
     )
+    database_pooler: Literal["none", "transaction"] = Field(
+        "none",
+        description="a way to the database: none (straight, or through a pooler in session mode)"
+        " or transaction (through a pooler in transaction mode)",
+        examples=["transaction"],
+    )
     data_dir: Path = Field(Path(".foliot"), description="a folder", examples=["./.foliot"])
-    host: Literal["127.0.0.1", "::1", "localhost"] = Field(
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]{1,255}$")] = Field(
         "127.0.0.1",
-        description="an address of this machine alone (127.0.0.1, ::1, localhost): Foliot asks"
-        " for no key yet, so it does not listen to the network",
+        description="an address or a name of this machine (0.0.0.0 or :: for all it has)",
         examples=["127.0.0.1"],
     )
     port: Annotated[int, Field(ge=0, le=65535)] = Field(
@@ -77,6 +105,28 @@ class Settings(BaseSettings):
     )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = (
         Field("INFO", description="one of DEBUG, INFO, WARNING, ERROR", examples=["INFO"])
+    )
+
+    api_key: Annotated[SecretStr, AfterValidator(_long_enough)] | None = Field(
+        None,
+        description="a key of 16 or more letters, digits and signs, without spaces",
+        examples=["$(openssl rand -hex 24)"],
+    )
+    queues: Annotated[Names, Field(min_length=1)] = Field(
+        ("default",),
+        description="names of queues, separated by commas, * for every one",
+        examples=["default,mail"],
+    )
+    concurrency: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        16, description="a whole number from 1 to 100000", examples=["16"]
+    )
+    labels: Names = Field(
+        (), description="names of labels, separated by commas", examples=["gpu,large"]
+    )
+    region: str | None = Field(None, description="the name of a region", examples=["eu"])
+    worker_name: str | None = Field(None, description="a name", examples=["mail-1"])
+    drain_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        30, description="a number of seconds from 0 to 86400", examples=["30"]
     )
 
     @classmethod

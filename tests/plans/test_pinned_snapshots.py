@@ -67,10 +67,12 @@ async def pinned(db: asyncpg.Connection, server: DatabaseFactory) -> AsyncIterat
     """From here to the end somebody may still want to see every row as it is now."""
     name = await db.fetchval("select current_database()")
     other = await asyncpg.connect(server.server.url(name, "postgres"))
-    async with other.transaction(isolation="repeatable_read"):
-        await other.fetch("select from foliot.jobs limit 1")
-        yield
-    await other.close()
+    try:
+        async with other.transaction(isolation="repeatable_read"):
+            await other.fetch("select from foliot.jobs limit 1")
+            yield
+    finally:
+        await other.close()
 
 
 async def entries(
@@ -91,13 +93,13 @@ async def test_a_claim_begins_above_what_was_claimed(
     worker_id = await db.fetchval(WORKER, NOW)
     await db.execute(EXECUTIONS, "QUEUED")
     async with pinned(db, server):
-        await db.fetch(claim, worker_id, "default", [1], TAKEN, False, NOW)
+        await db.fetch(claim, worker_id, "default", [1], TAKEN, 10.0, NOW)
         later = (worker_id, "default", [1], BATCH)
         soon = NOW + 11 * SECOND
-        rows, read = await entries(db, "executions_claim", claim, *later, False, soon)
+        rows, read = await entries(db, "executions_claim", claim, *later, 10.0, soon)
         assert rows == BATCH
         assert read <= FEW
-        rows, read = await entries(db, "executions_claim", claim, *later, True, soon)
+        rows, read = await entries(db, "executions_claim", claim, *later, None, soon)
         assert rows == BATCH
         assert read >= TAKEN
 

@@ -1,169 +1,377 @@
-"""The hot statements stay fast: on a crowd of rows, whatever the statistics say, a batch reads a
-number of rows and pages that depends on the batch alone.
+"""The statements stay fast: on a crowd of rows, whatever the statistics say, a call reads a number
+of rows and pages that depends on the call alone. No table is read from end to end.
 
-A call is repeated until the plans that its session keeps are the generic ones; then one more is
-measured by what it made the server read. No table may be scanned from end to end.
+Three sessions call each of them. For `fresh`, statistics were taken in a crowd that waits for its
+first worker, so they know of nothing that runs. For `stale`, they were taken on empty tables, as an
+idle queue leaves them. `warm` has plans that are as old, besides: it keeps the generic ones that it
+made when the tables had a handful of rows. The other two make theirs in the crowd, an own one for
+each of the first five calls and then the generic one.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
-from uuid import UUID, uuid4
+from urllib.parse import urlsplit
+from uuid import UUID
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
-from foliot.core.ids import JobId, scheduled_execution
-from foliot.store.statements import statement
+from foliot.store.claiming import Look
+from foliot.store.statements import every_statement, statement
+from foliot.testing import hot_arguments as hot
+from foliot.testing.crowd import (
+    FIRST,
+    HANDFUL,
+    Batch,
+    fill_handful,
+    fill_running,
+    fill_waiting,
+    id_of,
+)
+from foliot.testing.database import DatabaseFactory
+from foliot.testing.hot_arguments import DAY, MakeArguments, constantly, of_a_job, worker
 from foliot.testing.rows import DEFAULT_TENANT, NOW
-from foliot.testing.touched import measure
+from foliot.testing.touched import Touched, measure
+
+# All of them share the databases and a session, and so the loop.
+together = pytest.mark.asyncio(loop_scope="module")
 
 BATCH: Final = 100
-# A session plans anew for each of the first five calls, and then keeps the generic plan.
-WARMING_CALLS: Final = 6
-DAY: Final = timedelta(days=1)
-SMALL: Final = {"lanes", "queues", "workers", "limits", "tenants", "calendars"}
+CALLS: Final = 7
+EARLIER: Final = NOW - timedelta(seconds=500)
 LOWEST: Final = UUID(int=0)
+LANE: Final[tuple[object, ...]] = ("default", None, [], "HANDLER", "work")
+FIRST_EXECUTION: Final = id_of(f"execution-{FIRST['queued']}")
+CALENDAR: Final = (DEFAULT_TENANT, "holidays")
+REQUEST: Final = (DEFAULT_TENANT, "POST /v1/jobs", "new")
+CHANGE: Final = ("test", None, NOW)
 
-Arguments = tuple[object, ...]
+QUEUE_UP: Final = """
+insert into foliot.executions (id, tenant_id, job_id, job_version, status, trigger, queue, lane_id,
+                               priority, scheduled_time, available_at, hold, job_name, created_at)
+select gen_random_uuid(), e.tenant_id, e.job_id, 1, e.status, e.trigger, e.queue, e.lane_id, 5,
+       e.scheduled_time + n * interval '1 s', e.available_at, e.hold, e.job_name, e.created_at
+  from foliot.executions e, generate_series(1, $2::integer) n where e.job_id = $1"""
 
-
-# Which jobs have an execution of this kind, from the first on.
-FIRST: Final = {"queued": 30_000, "running": 41_000, "lost": 61_000}
-FIND_JOBS: Final = """
-select j.id, j.next_instant from foliot.jobs j
- where j.tenant_id = $1 and j.status = 'ACTIVE' and j.name = any($2::text[]) order by j.id"""
-FIND_EXECUTIONS: Final = """
-select e.id from foliot.executions e where e.job_id = any($1::uuid[]) order by e.id"""
-
-
-async def jobs(db: asyncpg.Connection, number: int, first: int = 1) -> list[asyncpg.Record]:
-    """The n-th hundred of them, in the order of their ids."""
-    names = [f"job-{first + number * BATCH + offset}" for offset in range(BATCH)]
-    return await db.fetch(FIND_JOBS, DEFAULT_TENANT, names)
+# Few rows, however many jobs there are: one for each queue, and for each lane of it; and 64 shards.
+SMALL: Final = {"queues", "lanes", "shard_leases"}
 
 
-async def ids(db: asyncpg.Connection, kind: str, number: int) -> list[UUID]:
-    found = await jobs(db, number, FIRST[kind])
-    return [row["id"] for row in await db.fetch(FIND_EXECUTIONS, [row["id"] for row in found])]
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A call: how many rows it returns or changes, and the most entries and pages it may read.
+
+    The limits are about twice what was measured; one look at the crowd would be a hundred times as
+    much. What earlier calls of the same transaction took is still in the way, as under a pinned
+    snapshot.
+    """
+
+    arguments: MakeArguments
+    rows: int
+    entries: int
+    blocks: int
+    tenant: bool = False  # behind row security, as that tenant
+    repeated: bool = False  # it is the second time that counts
 
 
-async def worker(db: asyncpg.Connection, name: str) -> UUID:
-    found = await db.fetchval("select id from foliot.workers where name = $1", name)
-    assert isinstance(found, UUID)
-    return found
-
-
-async def fire(db: asyncpg.Connection, number: int) -> Arguments:
-    rows = await jobs(db, number)
-    job_ids, instants = [row["id"] for row in rows], [row["next_instant"] for row in rows]
-    return (
-        job_ids,
-        [DEFAULT_TENANT] * BATCH,
-        ["default"] * BATCH,
-        instants,
-        [1] * BATCH,
-        [instant + 9 * DAY for instant in instants],
-        *([None] * BATCH,) * 3,
-        list(range(1, BATCH + 1)),
-        [scheduled_execution(JobId(job), at) for job, at in zip(job_ids, instants, strict=True)],
-        instants,
-        [None] * BATCH,
-        list(range(1, BATCH + 1)),
-        [instant - DAY for instant in instants],
-        [instant - DAY for instant in instants],
-        [1] * BATCH,
-        ["MISFIRE"] * BATCH,
-        False,
-        False,
-        NOW,
-    )
-
-
-async def enqueue(db: asyncpg.Connection, number: int) -> Arguments:
-    rows = await jobs(db, number)
-    none = [None] * BATCH
-    request = (DEFAULT_TENANT, "test", str(uuid4()), b"")
-    asked = ([uuid4() for _ in rows], [row["id"] for row in rows], ["API"] * BATCH)
-    keys = [f"unique-{position}" for position in range(BATCH)]
-    return (*request, *asked, *(none,) * 10, keys, *(none,) * 3, NOW)
-
-
-async def claim(db: asyncpg.Connection, _: int) -> Arguments:
-    return await worker(db, "busy"), "default", [1], BATCH, False, NOW
-
-
-async def read_claimed(db: asyncpg.Connection, number: int) -> Arguments:
-    return await worker(db, "busy"), await ids(db, "running", number), [1] * BATCH
-
-
-async def read_outcomes(db: asyncpg.Connection, number: int) -> Arguments:
-    return await worker(db, "busy"), await ids(db, "running", number), [1] * BATCH, NOW
-
-
-async def finish(db: asyncpg.Connection, number: int) -> Arguments:
-    none = [None] * BATCH
-    events = ["SUCCEED", "RETRY", "SNOOZE", "HAND_BACK"] * (BATCH // 4)
-    held = (await worker(db, "busy"), await ids(db, "running", number), [1] * BATCH, events)
-    return (*held, none, [False] * BATCH, *(none,) * 3, [1.0] * BATCH, none, none, NOW)
-
-
-async def rescue(db: asyncpg.Connection, number: int) -> Arguments:
-    none = [None] * BATCH
-    lost = (await ids(db, "lost", number), [1] * BATCH, [await worker(db, "dead")] * BATCH)
-    return (*lost, ["LOSE"] * BATCH, [1] * BATCH, none, [0.0] * BATCH, none, none, NOW)
-
-
-async def cancel(db: asyncpg.Connection, number: int) -> Arguments:
-    return DEFAULT_TENANT, await ids(db, "queued", number), '{"type": "CANCELLED"}', NOW
-
-
-async def stage(_: asyncpg.Connection, __: int) -> Arguments:
-    return list(range(64)), NOW - timedelta(seconds=500), NOW, BATCH
-
-
-def constantly(*arguments: object) -> Callable[[asyncpg.Connection, int], Awaitable[Arguments]]:
-    async def same(_: asyncpg.Connection, __: int) -> Arguments:
-        return arguments
-
-    return same
-
-
-# By statement: its arguments for each call, rows to come back, most index entries, most pages. The
-# limits are about twice what was measured; one look at the crowd would be a hundred times as much.
-# What earlier calls of the same transaction took is still in the way, as under a pinned snapshot.
+# By statement, and after a space what is special about the call.
 HOT: Final = {
-    "jobs/fire_due": (fire, BATCH, 400, 9_000),
-    "jobs/stage_due": (stage, BATCH, 1_200, 2_400),
-    "executions/enqueue": (enqueue, BATCH, 1_200, 6_000),
-    "executions/claim_ready": (claim, BATCH, 1_000, 3_000),
-    "executions/read_claimed": (read_claimed, BATCH, 400, 1_600),
-    "executions/read_outcomes": (read_outcomes, BATCH, 400, 1_600),
-    "executions/finish": (finish, BATCH, 600, 5_000),
-    "executions/rescue": (rescue, BATCH, 1_000, 10_000),
-    "executions/release_due": (constantly(None, BATCH, NOW), 1, 1_600, 4_000),
-    "executions/release_overlaps": (constantly(None, BATCH, NOW), 1, 3_000, 8_000),
-    "executions/expire": (constantly(BATCH, "{}", "late", NOW), BATCH, 1_600, 6_000),
-    "executions/cancel": (cancel, BATCH, 600, 6_000),
-    "limits/admit_held": (constantly([], BATCH, BATCH, BATCH, NOW), 1, 5_500, 28_000),
-    # These two sort what one worker holds, which its capacity bounds: here 20,000 and 10,000.
-    "executions/list_lost": (constantly(LOWEST, LOWEST, BATCH), BATCH, 21_000, 5_000),
-    "executions/list_overdue": (
-        constantly(LOWEST, LOWEST, BATCH, NOW + DAY), BATCH, 62_000, 125_000,
+    "attempts/list_failures": Hot(constantly(FIRST_EXECUTION, 3600.0, NOW), 1, 20, 400),
+    "calendars/find": Hot(constantly(*CALENDAR), 1, 20, 100),
+    "calendars/list_jobs": Hot(constantly(*CALENDAR, LOWEST, BATCH), BATCH, 300, 1_000),
+    "calendars/lock_calendar": Hot(constantly(*CALENDAR), 1, 20, 100),
+    "calendars/lock_jobs": Hot(hot.lock_jobs, BATCH, 400, 1_600),
+    "calendars/read_calendar": Hot(constantly(*CALENDAR), 1, 20, 100),
+    "calendars/replan_jobs": Hot(hot.replan_jobs, 1, 800, 6_000),
+    "calendars/write_calendar": Hot(constantly(*CALENDAR, "{}", NOW), 1, 20, 100),
+    "dependents/follow": Hot(hot.follow, BATCH, 1_000, 8_000),
+    "dependents/gather": Hot(constantly(None, BATCH, None, NOW), BATCH, 3_000, 7_000),
+    "dependents/gather of one child": Hot(hot.gather_one, 1, 20, 100),
+    # Of a hundred children.
+    "dependents/list_children": Hot(of_a_job("idle"), BATCH, 200, 200),
+    "dependents/list_deleted_parents": Hot(of_a_job("future"), 0, 20, 100),
+    "dependents/lock_parents": Hot(hot.lock_parents, BATCH, 200, 800),
+    "dependents/lock_tenant": Hot(constantly(DEFAULT_TENANT, None), 1, 20, 100),
+    "dependents/put_parents": Hot(hot.put_parents, BATCH, 600, 3_000),
+    "dependents/read_ancestors": Hot(hot.read_ancestors, 2 * BATCH, 1_400, 4_600),
+    "dependents/read_news": Hot(constantly(None, NOW), 1, 20, 100),
+    "executions/cancel": Hot(hot.cancel, BATCH, 800, 6_000),
+    "executions/claim_ready": Hot(hot.claim_by("running", Look.FAR), BATCH, 1_500, 4_000),
+    "executions/claim_ready anew": Hot(
+        hot.claim_by("running", Look.EVERYWHERE), BATCH, 1_500, 4_000
     ),
-}  # fmt: skip
+    "executions/claim_ready for one tenant": Hot(
+        hot.claim_by("visitor", Look.FAR), BATCH, 1_500, 4_000
+    ),
+    "executions/enqueue": Hot(hot.enqueue_batch, BATCH, 2_000, 10_000),
+    "executions/enqueue of the past": Hot(hot.enqueue_the_past, BATCH, 1_000, 10_000),
+    "executions/enqueue once more": Hot(hot.enqueue_batch, BATCH, 20, 100, repeated=True),
+    "executions/expire": Hot(constantly(BATCH, "{}", "late", NOW), BATCH, 1_600, 6_000),
+    "executions/finish": Hot(hot.finish_batch, 1, 1_000, 6_000),
+    "executions/list_newest": Hot(
+        constantly(DEFAULT_TENANT, *[None] * 12, BATCH), BATCH, 1_000, 4_000, tenant=True
+    ),
+    "executions/list_of_job": Hot(hot.list_of_job, 2, 60, 700, tenant=True),
+    # These two sort what one worker holds, which its capacity bounds: here 20,000 and 10,000.
+    "executions/list_lost": Hot(constantly(LOWEST, LOWEST, BATCH), BATCH, 21_000, 5_000),
+    "executions/list_overdue": Hot(
+        constantly(LOWEST, LOWEST, BATCH, NOW + DAY), BATCH, 65_000, 125_000
+    ),
+    "executions/list_overdue when all began just now": Hot(
+        constantly(LOWEST, LOWEST, BATCH, NOW + timedelta(seconds=4)), 0, 20, 1_000
+    ),
+    "executions/read_claimed": Hot(hot.read_claimed, BATCH, 400, 1_600),
+    "executions/read_next_release": Hot(constantly(NOW, NOW), 1, 1_500, 400),
+    "executions/read_outcomes": Hot(hot.read_outcomes, BATCH, 400, 5_000),
+    "executions/read_rows": Hot(hot.read_rows, 2 * BATCH, 1_400, 20_000, tenant=True),
+    "executions/release_due": Hot(constantly(None, BATCH, NOW), 1, 1_800, 5_000),
+    "executions/release_overlaps": Hot(constantly(None, BATCH, NOW), 1, 3_000, 10_000),
+    "executions/rescue": Hot(hot.rescue, BATCH, 1_200, 10_000),
+    "executions/write_progress": Hot(hot.write_progress, BATCH, 800, 4_000),
+    "jobs/cancel_deleted": Hot(constantly(None, BATCH, BATCH, NOW), 1, 500, 3_000),
+    "jobs/cancel_waiting": Hot(of_a_job("future", BATCH, NOW), 1, 20, 200),
+    "jobs/create": Hot(hot.create_job, 1, 20, 100),
+    "jobs/delete": Hot(of_a_job("queued last", *CHANGE), 1, 20, 100),
+    "jobs/fire_due": Hot(hot.fire_of("idle", replaces=False), 1, 2_500, 10_000),
+    "jobs/fire_due replacing": Hot(hot.fire_of("queued last", replaces=True), 1, 2_500, 12_000),
+    "jobs/list_newest": Hot(
+        constantly(DEFAULT_TENANT, *[None] * 12, BATCH, NOW), BATCH, 1_000, 4_000, tenant=True
+    ),
+    "jobs/list_versions": Hot(
+        of_a_job("queued last", DEFAULT_TENANT, None, BATCH), 1, 20, 100, tenant=True
+    ),
+    "jobs/lock": Hot(of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100),
+    "jobs/pause": Hot(of_a_job("queued last", *CHANGE), 1, 20, 100),
+    "jobs/read": Hot(of_a_job("queued last", DEFAULT_TENANT, NOW), 1, 20, 100),
+    "jobs/read as its tenant": Hot(
+        of_a_job("queued last", DEFAULT_TENANT, NOW), 1, 20, 100, tenant=True
+    ),
+    "jobs/read_recent": Hot(hot.read_recent, BATCH, 400, 20_000, tenant=True),
+    "jobs/read_versions": Hot(of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100),
+    "jobs/read_versions as its tenant": Hot(
+        of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100, tenant=True
+    ),
+    "jobs/reserve_name": Hot(hot.reserve_name, 1, 20, 100),
+    "jobs/resolve": Hot(hot.resolve_jobs, BATCH, 1_000, 4_000, tenant=True),
+    "jobs/resume": Hot(of_a_job("paused", *CHANGE, True), 1, 20, 100),
+    "jobs/skip_paused": Hot(
+        of_a_job("paused", NOW, [NOW], [NOW], [1], ["PAUSED"], NOW), 1, 20, 100
+    ),
+    "jobs/stage_due": Hot(constantly(list(range(64)), EARLIER, NOW, BATCH), BATCH, 1_400, 3_000),
+    "jobs/update": Hot(hot.update_job, 1, 20, 100),
+    "jobs/was_made": Hot(of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100, tenant=True),
+    "lanes/list_servable": Hot(constantly(["default"], None, [], ["work"]), 1, 20, 100),
+    "lanes/put_lane": Hot(constantly(*LANE), 0, 20, 100),
+    "lanes/read_lane": Hot(constantly(*LANE), 1, 20, 100),
+    "limits/admit_held": Hot(constantly([], BATCH, BATCH, BATCH, NOW), 1, 5_500, 15_000),
+    "limits/forget_unnamed": Hot(constantly(None, BATCH), 1, 2_000, 4_000),
+    "limits/put_limits": Hot(hot.put_limits, BATCH // 2, 400, 2_000),
+    "logs/append": Hot(hot.append_lines, BATCH, 400, 4_000),
+    "logs/read_page": Hot(hot.read_lines, 1, 20, 400),
+    # The day after the last of the attempts, and of the logs.
+    "partitions/read_missing_days": Hot(constantly(NOW, 7), 2, 20, 100),
+    "queues/forget_clocks": Hot(constantly(NOW, BATCH), 1, 1_500, 1_500),
+    "requests/begin": Hot(constantly(*REQUEST, b"", NOW, 30.0), 1, 20, 100),
+    "requests/forget_old": Hot(constantly(NOW, BATCH), BATCH, 1_500, 1_000),
+    "requests/keep_answer": Hot(constantly(*REQUEST, NOW, "{}"), 0, 20, 100),
+    "requests/release": Hot(constantly(*REQUEST, NOW), 0, 20, 100),
+    "shards/list_schedulers": Hot(constantly(10.0, NOW), 1, 600, 1_000),
+    "tenants/find_tenant": Hot(constantly(DEFAULT_TENANT), 1, 20, 100),
+    "workers/beat": Hot(hot.beat, 1, 300, 600),
+    "workers/bury_silent": Hot(hot.bury, 1, 100, 200),
+    "workers/deregister": Hot(hot.deregister, 1, 20, 100),
+    "workers/drain": Hot(hot.drain, 1, 20, 100),
+    "workers/forget_dead": Hot(constantly(BATCH, NOW), 1, 2_000, 2_000),
+    "workers/list_cancelled": Hot(constantly(worker("calm")), 0, 300, 600),
+    "workers/register": Hot(hot.register_worker, 1, 20, 100),
+}
+
+# The others, by why they need no guard.
+COLD: Final = {
+    "somebody wants a count of all that a tenant has, or the whole of it in another order": {
+        "executions/count",
+        "jobs/count",
+        "jobs/list_by_name",
+        "jobs/list_soonest",
+    },
+    "it counts what the workers of a page hold, for people": {"workers/list_page"},
+    "it reads no table": {
+        "jobs/read_time",
+        "schema/lock_migrations",
+        "schema/read_clock",
+        "tenants/enter_tenant",
+        "workers/read_hearing",
+    },
+    "there are 64 shards, and a row for each scheduler of a day": {
+        "shards/forget_silent",
+        "shards/give",
+        "shards/read",
+        "shards/renew",
+        "shards/take",
+    },
+    "it reads the server's catalog and settings, when a node starts": {
+        "schema/has_migrations",
+        "schema/read_drops",
+        "schema/read_safety",
+    },
+    "its table has a row for each migration, or for each function": {
+        "schema/forget_functions",
+        "schema/read_applied",
+        "schema/read_functions",
+        "schema/read_readiness",
+        "schema/record_applied",
+        "schema/record_function",
+    },
+    "once a day, on a partition that is empty as a rule": {"partitions/create_day"},
+}
 
 
+def test_every_statement_is_guarded_or_need_not_be() -> None:
+    guarded = {name.partition(" ")[0] for name in HOT}
+    cold = {name for names in COLD.values() for name in names}
+    known = {entry.name for entry in every_statement()}
+    assert not guarded & cold
+    assert sorted(known - guarded - cold) == []
+    assert sorted((guarded | cold) - known) == []
+
+
+@asynccontextmanager
+async def session(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """One that keeps what it has prepared to the end."""
+    db = await asyncpg.connect(url, statement_cache_size=1000, max_cached_statement_lifetime=0)
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+@asynccontextmanager
+async def undone(db: asyncpg.Connection) -> AsyncIterator[asyncpg.Connection]:
+    transaction = db.transaction()
+    await transaction.start()
+    try:
+        yield db
+    finally:
+        await transaction.rollback()
+
+
+async def call(db: asyncpg.Connection, name: str, batch: Batch) -> tuple[int, Touched]:
+    """How many rows came back, and what was touched."""
+    case, text = HOT[name], statement(name.partition(" ")[0]).sql
+    arguments = await case.arguments(batch)
+    if case.repeated:
+        await db.execute(text, *arguments)
+    if case.tenant:
+        await db.execute(statement("tenants/enter_tenant").sql, DEFAULT_TENANT)
+    answer = await measure(db, text, *arguments)
+    await db.execute("reset role")
+    return answer
+
+
+async def warm_up(db: asyncpg.Connection) -> None:
+    for name in HOT:
+        for _ in range(CALLS):
+            async with undone(db):
+                await call(db, name, Batch(0, HANDFUL))
+
+
+async def create(server: DatabaseFactory) -> str:
+    """A database whose tables are empty, and which knows it."""
+    name = urlsplit(await server.create()).path.removeprefix("/")
+    async with session(server.server.url(name, "postgres")) as admin:
+        await admin.execute("analyze")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Crowds:
+    """By what statistics they have, where they are; and the session that was there before."""
+
+    urls: dict[str, str]
+    warm: asyncpg.Connection
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crowds(server: DatabaseFactory) -> AsyncIterator[Crowds]:
+    fresh, stale = await create(server), await create(server)
+    # The superuser, whom no time limit stops.
+    async with session(server.server.url(fresh, "postgres")) as admin:
+        await fill_handful(admin)
+        await fill_waiting(admin)
+        await admin.execute("analyze")
+        await fill_running(admin)
+    async with session(server.server.url(stale)) as warm:
+        async with session(server.server.url(stale, "postgres")) as admin:
+            await fill_handful(admin)
+            await warm_up(warm)
+            await fill_waiting(admin)
+            await fill_running(admin)
+        yield Crowds({"fresh": server.server.url(fresh), "stale": server.server.url(stale)}, warm)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def warm(crowds: Crowds) -> AsyncIterator[asyncpg.Connection]:
+    async with undone(crowds.warm) as db:
+        yield db
+
+
+@pytest_asyncio.fixture(params=["fresh", "stale"], loop_scope="module")
+async def crowd(
+    request: pytest.FixtureRequest, crowds: Crowds
+) -> AsyncIterator[asyncpg.Connection]:
+    async with session(crowds.urls[request.param]) as db, undone(db):
+        yield db
+
+
+def named_indexes(name: str) -> set[str]:
+    """Those that the statement's header says it leans on: not each in every call."""
+    text = statement(name.partition(" ")[0]).header["index"].partition("  ")[0]
+    return {word for word in text.split(", ") if not word.startswith("pg_")}
+
+
+async def check(db: asyncpg.Connection, name: str, number: int) -> None:
+    case = HOT[name]
+    found, touched = await call(db, name, Batch(number, BATCH))
+    assert found == case.rows
+    assert not touched.scanned.keys() - SMALL, touched.scanned
+    assert touched.entries.total() <= case.entries, touched.entries
+    assert touched.blocks <= case.blocks
+    if touched.entries:
+        assert named_indexes(name) & touched.searches.keys()
+
+
+@together
 @pytest.mark.parametrize("name", HOT)
-async def test_a_batch_reads_no_more_than_its_own_rows(
-    crowd: asyncpg.Connection, name: str
+async def test_a_call_reads_no_more_than_its_own_rows(crowd: asyncpg.Connection, name: str) -> None:
+    for number in range(CALLS):
+        await check(crowd, name, number)
+
+
+@together
+@pytest.mark.parametrize("name", HOT)
+async def test_a_plan_from_quiet_times_reads_no_more(warm: asyncpg.Connection, name: str) -> None:
+    await check(warm, name, 0)
+
+
+@together
+async def test_what_a_job_holds_back_is_not_read_for_the_one_that_may_start(
+    crowd: asyncpg.Connection,
 ) -> None:
-    arguments, rows, entries, blocks = HOT[name]
-    text = statement(name).sql
-    for number in range(WARMING_CALLS):
-        await crowd.fetch(text, *await arguments(crowd, number))
-    found, touched = await measure(crowd, text, *await arguments(crowd, WARMING_CALLS))
-    assert found == rows
-    assert not set(touched.scans) - SMALL
-    assert touched.entries.total() <= entries, touched.entries
-    assert touched.blocks <= blocks
+    """Of a job whose executions queue up, 20,000 wait for the first one."""
+    job_id = id_of(f"job-{FIRST['overlap']}")
+    await crowd.execute(QUEUE_UP, job_id, 20_000)
+    text = statement("executions/release_overlaps").sql
+    _, touched = await measure(crowd, text, UUID(int=job_id.int - 1), 1, NOW)
+    assert touched.entries["executions_job"] <= 10
+
+
+@together
+async def test_the_plans_from_quiet_times_are_still_there(warm: asyncpg.Connection) -> None:
+    """Or else the test above would tell nothing."""
+    texts = [statement(name.partition(" ")[0]).sql for name in HOT]
+    kept = "select count(*) from pg_prepared_statements where statement = any($1)"
+    assert await warm.fetchval(kept, texts) == len(set(texts))

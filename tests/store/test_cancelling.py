@@ -7,10 +7,12 @@ from uuid import uuid4
 import pytest
 
 from foliot.core.ids import ExecutionId
+from foliot.core.states import ExecutionEvent
 from foliot.store.cancelling import Cancellation, cancel
 from foliot.store.claiming import ClaimRequest, claim
 from foliot.store.database import Database
 from foliot.store.expiring import expire
+from foliot.store.finishing import Outcome, finish
 from foliot.testing.database import sql
 from foliot.testing.rows import (
     DEFAULT_TENANT,
@@ -31,7 +33,11 @@ from foliot.testing.running import (
 
 UNCLAIMED = ["PENDING", "WAITING", "QUEUED", "RETRYING"]
 HOLD = sql("select 1 from foliot.executions where id = $1 for update")
+HISTORY = sql(
+    "select status, final, finished_at from foliot.attempts where id = $1 order by finished_at"
+)
 LATER = NOW + timedelta(minutes=1)
+TICK = timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize("status", UNCLAIMED)
@@ -151,7 +157,7 @@ async def test_a_cancel_that_waits_for_a_claim_asks_the_worker(
     row = await make_execution(database)
     worker = await make_worker(database)
     async with Database(database_url) as other, other.transaction() as session:
-        claim_sql = sql("select * from foliot.claim($1, 'default', $2, 1, false, null)")
+        claim_sql = sql("select * from foliot.claim($1, 'default', $2, 1, 10, null)")
         assert len(await session.fetch(claim_sql, worker, [row.lane_id])) == 1
         waiting = asyncio.create_task(cancel(database, DEFAULT_TENANT, [row.execution_id], "no"))
         await until_blocked(session)
@@ -207,3 +213,25 @@ async def test_expiry_claims_and_cancels_at_once_end_each_once(
     rest = len(await expire(database, 1000, LATER))
     assert expired + again + rest + claimed + ended == 200
     assert (await counts(database))[:2] == (claimed, 200 - claimed)
+
+
+@pytest.mark.parametrize("event", [ExecutionEvent.RETRY, ExecutionEvent.LOSE])
+@pytest.mark.parametrize("early", [timedelta(0), timedelta(seconds=1)])
+async def test_an_end_in_the_microsecond_of_a_failed_attempt_comes_right_after_it(
+    database: Database, event: ExecutionEvent, early: timedelta
+) -> None:
+    """Or before it: one that waited for the attempt to end has read its clock earlier."""
+    job = await make_job(database)
+    worker, rows = await make_running(database, 2, job=job, start_by=NOW - early)
+    await finish(
+        database, worker, [Outcome(row.execution_id, row.fence, event) for row in rows], NOW
+    )
+    first, second = rows
+    answer = await cancel(database, DEFAULT_TENANT, [first.execution_id], "no", NOW - early)
+    assert answer == {first.execution_id: Cancellation.CANCELLED}
+    assert await expire(database, now=NOW - early) == (second.execution_id,)
+    for row, status in ((first, "CANCELLED"), (second, "FAILED")):
+        assert [tuple(each) for each in await database.fetch(HISTORY, row.execution_id)] == [
+            ("FAILED", False, NOW),
+            (status, True, NOW + TICK),
+        ]

@@ -10,7 +10,14 @@ import pytest
 
 from foliot.core.ids import WorkerId
 from foliot.core.model import HandlerTarget, RetryPolicy, Trigger
-from foliot.store.claiming import Claim, ClaimRequest, claim, read_claimed, read_instructions
+from foliot.store.claiming import (
+    Claim,
+    ClaimRequest,
+    Look,
+    claim,
+    read_claimed,
+    read_instructions,
+)
 from foliot.store.database import Database
 from foliot.testing.database import sql
 from foliot.testing.rows import (
@@ -32,9 +39,9 @@ CLOCKS = sql("select lane_id, virtual_time from foliot.queue_clocks order by 1, 
 
 
 def wanted(
-    worker: WorkerId, lanes: Sequence[int], bite: int = 100, *, rescan: bool = False
+    worker: WorkerId, lanes: Sequence[int], bite: int = 100, look: Look = Look.FAR
 ) -> ClaimRequest:
-    return ClaimRequest(worker, "default", lanes, bite, rescan)
+    return ClaimRequest(worker, "default", lanes, bite, look)
 
 
 async def test_a_claim_raises_the_fence_and_counts_the_attempt(database: Database) -> None:
@@ -79,7 +86,7 @@ async def test_claims_come_by_rank_across_lanes(database: Database) -> None:
 async def test_what_may_not_run_is_not_claimed(database: Database, state: dict[str, Any]) -> None:
     worker = await make_worker(database)
     made = await make_execution(database, **state)
-    assert await claim(database, wanted(worker, [made.lane_id], rescan=True), NOW) == ()
+    assert await claim(database, wanted(worker, [made.lane_id], look=Look.EVERYWHERE), NOW) == ()
     row = await database.fetch_row(READ, made.execution_id)
     assert row is not None
     assert row["worker_id"] == made.worker_id
@@ -95,7 +102,7 @@ async def test_a_ranked_row_that_is_not_runnable_yet_is_unranked(database: Datab
     worker = await make_worker(database)
     made = await make_execution(database)
     await database.execute(sql("update foliot.executions set rank = null"))
-    assert await claim(database, wanted(worker, [made.lane_id], rescan=True), NOW) == ()
+    assert await claim(database, wanted(worker, [made.lane_id], look=Look.EVERYWHERE), NOW) == ()
 
 
 @pytest.mark.parametrize("status", ["DRAINING", "DEAD", None])
@@ -146,18 +153,23 @@ async def test_a_worker_of_a_tenant_claims_that_tenants_work_alone(database: Dat
     assert [got.rank for got in later] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-async def test_the_low_mark_passes_over_what_is_below_it_and_a_rescan_finds_it(
+async def test_a_claim_passes_over_what_is_below_its_mark_and_a_farther_look_finds_it(
     database: Database,
 ) -> None:
     worker, job = await make_worker(database), await make_job(database)
     lane = [job.lane_id]
 
-    async def at(seconds: float, *, rescan: bool = False) -> list[float]:
+    async def at(seconds: float, look: Look = Look.FAR) -> list[float]:
         now = NOW + timedelta(seconds=seconds)
-        return [got.rank for got in await claim(database, wanted(worker, lane, rescan=rescan), now)]
+        return [got.rank for got in await claim(database, wanted(worker, lane, look=look), now)]
 
     await make_execution(database, job, rank=100.0)
     assert await at(0) == [100.0]
+    await make_execution(database, job, rank=40.0)
+    assert await at(0.9, Look.NEAR) == [40.0]
+    await make_execution(database, job, rank=45.0)
+    assert await at(1.5, Look.NEAR) == []
+    assert await at(1.5) == [45.0]
     # Ranked while the claim above was on its way: seen for ten seconds, whatever its rank.
     await make_execution(database, job, rank=50.0)
     assert await at(9) == [50.0]
@@ -167,7 +179,7 @@ async def test_the_low_mark_passes_over_what_is_below_it_and_a_rescan_finds_it(
     assert await at(20.001) == [70.0]
     await make_execution(database, job, rank=55.0)
     assert await at(40) == []
-    assert await at(40, rescan=True) == [55.0]
+    assert await at(40, Look.EVERYWHERE) == [55.0]
 
 
 async def test_what_was_claimed_can_be_read_without_a_lock(database: Database) -> None:

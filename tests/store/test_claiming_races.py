@@ -31,10 +31,8 @@ select coalesce(pg_stat_get_xact_tuples_returned('foliot.executions'::regclass),
 CLAIMED_AT = sql("select claimed_at from foliot.executions where id = $1")
 
 
-def wanted(
-    worker: WorkerId, lanes: Sequence[int], bite: int = 100, *, rescan: bool = False
-) -> ClaimRequest:
-    return ClaimRequest(worker, "default", lanes, bite, rescan)
+def wanted(worker: WorkerId, lanes: Sequence[int], bite: int = 100) -> ClaimRequest:
+    return ClaimRequest(worker, "default", lanes, bite)
 
 
 def ids(claims: Sequence[Claim]) -> set[str]:
@@ -105,12 +103,11 @@ ENQUEUE = sql("""
 with locked as materialized (
   select foliot.lock_flows(array['default'], array['00000000-0000-8000-8000-000000000001'::uuid])),
 ranks as materialized (
-  select r.n, r.rank
-    from locked cross join lateral foliot.assign_ranks(
-      array_fill('default'::text, array[cardinality($1::uuid[])]),
-      array_fill($3::integer, array[cardinality($1::uuid[])]),
-      array_fill('00000000-0000-8000-8000-000000000001'::uuid, array[cardinality($1::uuid[])]),
-      array_fill($4::smallint, array[cardinality($1::uuid[])])) r)
+  select i.n, s.start + s.step * i.n as rank
+    from locked cross join lateral foliot.flow_starts(
+      array['default'], array[$3::integer],
+      array['00000000-0000-8000-8000-000000000001'::uuid], array[$4::smallint]) s
+   cross join generate_series(1, cardinality($1::uuid[])) i(n))
 insert into foliot.executions
   (id, tenant_id, job_id, job_version, status, trigger, queue, lane_id, priority, rank,
    scheduled_time, available_at, queued_at, job_name, created_at)
@@ -134,7 +131,7 @@ async def test_a_claim_walks_over_nothing_but_what_it_takes(
         await database.execute(FILL, each.job_id, each.tenant_id, job.lane_id, "QUEUED", 3_000)
     worker = await make_worker(database, tenant_id=DEFAULT_TENANT if bound else None)
     async with database.transaction() as session:
-        claim_sql = sql("select * from foliot.claim($1, 'default', $2, 50, false, $3)")
+        claim_sql = sql("select * from foliot.claim($1, 'default', $2, 50, 10, $3)")
         for turn in range(1, 8):
             assert len(await session.fetch(claim_sql, worker, [job.lane_id], NOW)) == 50
             touched = await session.fetch_row(TOUCHED)

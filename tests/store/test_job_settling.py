@@ -106,7 +106,8 @@ async def test_a_resume_goes_by_the_misfire_policy(
 
 
 async def test_a_job_that_is_over_is_neither_paused_nor_resumed(database: Database) -> None:
-    stored = await create_job(database, new_job(replace(EVERY_MINUTE, end_at=NOW)))
+    stored = await create_job(database, new_job(Schedule(ScheduleType.IMMEDIATE)))
+    await fire_due(database, NOW)
     for change in (pause, resume):
         with pytest.raises(IllegalTransition):
             await change(database, DEFAULT_TENANT, stored.job.job_id, changed_by="bob")
@@ -117,13 +118,14 @@ async def test_a_paused_job_without_instants_is_over_when_it_goes_on(database: D
         await create_job(database),
         await create_job(database, new_job(Schedule(ScheduleType.MANUAL))),
     )
-    ended = replace(stored.job, schedule=replace(EVERY_MINUTE, end_at=NOW))
+    ended = replace(stored.job, schedule=replace(EVERY_MINUTE, end_at=NOW + 1.5 * MINUTE))
+    later = NOW + 2 * MINUTE
     await pause(database, DEFAULT_TENANT, stored.job.job_id, changed_by="bob", now=NOW)
-    edited = await update(database, ended, changed_by="bob", now=NOW)
+    edited = await update(database, ended, changed_by="bob", now=later)
     assert (edited.job.status, edited.next_instant) == (JobState.PAUSED, None)
     await pause(database, DEFAULT_TENANT, manual.job.job_id, changed_by="bob", now=NOW)
     for job_id, status in ((stored.job.job_id, "COMPLETED"), (manual.job.job_id, "ACTIVE")):
-        resumed = await resume(database, DEFAULT_TENANT, job_id, changed_by="bob", now=NOW)
+        resumed = await resume(database, DEFAULT_TENANT, job_id, changed_by="bob", now=later)
         assert resumed.job.status == status
 
 

@@ -19,8 +19,10 @@ from foliot.core.ids import JobId, shard_of
 from foliot.core.model import (
     CommandTarget,
     ConcurrencyLimit,
+    DeadLetterPolicy,
     HandlerTarget,
     HttpTarget,
+    ManagedBy,
     RateLimit,
     RetryPolicy,
     Schedule,
@@ -37,6 +39,10 @@ from foliot.testing.rows import DEFAULT_TENANT, NOW, fresh_id, make_tenant
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LIMITS = sql("select key, max_running from foliot.limits")
+KEPT = sql(
+    "select j.shard, j.notify, j.tags, j.limit_keys, l.queue, l.region, l.requires,"
+    " l.target_type, l.handler from foliot.jobs j join foliot.lanes l on l.id = j.lane_id"
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +64,8 @@ async def test_a_job_is_read_as_it_was_created(database: Database, target: Targe
             jitter_seconds=60,
         ),
         target=target,
+        description="what it is for",
+        managed_by=ManagedBy.CODE,
         payload={"a": [1, None, "ü"]},
         retry_policy=RetryPolicy(max_attempts=7, poison_window_seconds=60),
         start_deadline_seconds=1.5,
@@ -67,6 +75,7 @@ async def test_a_job_is_read_as_it_was_created(database: Database, target: Targe
         region="eu",
         concurrency=ConcurrencyLimit("x", 3),
         rate_limit=RateLimit(10, 60),
+        dead_letter=DeadLetterPolicy(auto_replay_after_seconds=3600),
         callback_url="https://example.org/done",
         tags=("b", "a"),
         labels={"team": "core"},
@@ -76,12 +85,7 @@ async def test_a_job_is_read_as_it_was_created(database: Database, target: Targe
     assert (await get(database, job.tenant_id, job.job_id)).job == job
     (version,) = await list_versions(database, job.tenant_id, job.job_id)
     assert (version.job, version.valid_from, version.changed_by) == (job, NOW, "alice")
-    row = await database.fetch_row(
-        sql(
-            "select j.shard, j.notify, j.tags, j.limit_keys, l.queue, l.region, l.requires,"
-            " l.target_type, l.handler from foliot.jobs j join foliot.lanes l on l.id = j.lane_id"
-        )
-    )
+    row = await database.fetch_row(KEPT)
     handler = target.name if isinstance(target, HandlerTarget) else None
     kind = {HttpTarget: "HTTP", HandlerTarget: "HANDLER", CommandTarget: "COMMAND"}[type(target)]
     assert row is not None
@@ -149,7 +153,6 @@ async def test_another_tenants_job_is_not_there(database: Database) -> None:
         (Schedule(ScheduleType.IMMEDIATE), NOW, JobState.ACTIVE),
         (Schedule(ScheduleType.DELAYED, delay_seconds=60), NOW + MINUTE, JobState.ACTIVE),
         (Schedule(ScheduleType.MANUAL), None, JobState.ACTIVE),
-        (replace(EVERY_MINUTE, end_at=NOW), None, JobState.COMPLETED),
     ],
 )
 async def test_a_new_job_waits_for_its_first_instant(
@@ -157,6 +160,66 @@ async def test_a_new_job_waits_for_its_first_instant(
 ) -> None:
     stored = await create_job(database, new_job(schedule))
     assert (stored.next_instant, stored.job.status) == (first, status)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "field"),
+    [
+        (replace(EVERY_MINUTE, end_at=NOW), "end_at"),  # not one instant
+        (Schedule(ScheduleType.CRON, cron_expression="0 0 30 2 *"), "cron_expression"),
+        (Schedule(ScheduleType.CRON, cron_expression="@daily", timezone="Mars"), "timezone"),
+        (Schedule(ScheduleType.INTERVAL), "interval_seconds"),
+        (Schedule(ScheduleType.MANUAL, run_at=NOW), "run_at"),
+    ],
+)
+async def test_a_schedule_that_cannot_be_kept_is_refused_at_the_last_door(
+    database: Database, schedule: Schedule, field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await create_job(database, new_job(schedule))
+    assert refused.value.field == field
+    stored = await create_job(database)
+    changed = replace(stored.job, schedule=schedule)
+    with pytest.raises(InvalidInput) as refused:
+        await update(database, changed, changed_by="bob", now=NOW)
+    assert refused.value.field == field
+    assert await get(database, DEFAULT_TENANT, stored.job.job_id, NOW) == stored
+
+
+async def test_a_schedule_that_was_taken_once_is_no_hindrance_to_other_edits(
+    database: Database,
+) -> None:
+    """Also if it would be refused today."""
+    stored = await create_job(database)
+    await database.execute(
+        sql(
+            "update foliot.job_versions set definition ="
+            " jsonb_set(definition, '{schedule,misfire_grace_seconds}', '0.5')"
+        )
+    )
+    kept = (await get(database, DEFAULT_TENANT, stored.job.job_id, NOW)).job
+    edited = await update(database, replace(kept, priority=1), changed_by="bob", now=NOW)
+    assert (edited.job.priority, edited.job.version) == (1, 2)
+
+
+async def test_who_created_a_job_stays_its_creator(database: Database) -> None:
+    stored = await create(database, new_job(created_by="mallory"), changed_by="alice", now=NOW)
+    assert stored.job.created_by == "alice"
+    changed = replace(stored.job, created_by="mallory", managed_by=ManagedBy.APPLY)
+    edited = await update(database, changed, changed_by="bob", now=NOW)
+    assert (edited.job.created_by, edited.job.managed_by) == ("alice", ManagedBy.APPLY)
+
+
+async def test_a_version_of_an_older_foliot_has_the_defaults(database: Database) -> None:
+    stored = await create_job(database)
+    await database.execute(
+        sql(
+            "update foliot.job_versions set definition ="
+            " definition - array['description', 'created_by', 'managed_by', 'dead_letter']"
+        )
+    )
+    read = (await get(database, DEFAULT_TENANT, stored.job.job_id, NOW)).job
+    assert read == replace(stored.job, created_by="")
 
 
 async def test_what_cannot_be_kept_is_refused_with_its_place(database: Database) -> None:

@@ -23,10 +23,15 @@ from foliot.testing.rows import NOW, insert_rows, make_job, make_lane, make_tena
 SECOND = timedelta(seconds=1)
 WEIGHTS = {TenantId(UUID(int=n)): weight for n, weight in enumerate([10.0, 3.0, 1.0, 0.25], 1)}
 TENANTS = [*WEIGHTS, TenantId(UUID(int=99))]  # the last one is not in the table: it weighs 1
-ASSIGN = sql(
-    "select rank from foliot.assign_ranks($1::text[], $2::integer[], $3::uuid[], $4::smallint[])"
-    " order by n"
-)
+QUEUE_UP = sql("""
+select foliot.queue_up(array(select e.ctid from unnest($1::uuid[]) with ordinality x(id, n)
+                               join foliot.executions e on e.id = x.id order by x.n),
+                       statement_timestamp())
+""")
+RANKS = sql("""
+select e.rank from unnest($1::uuid[]) with ordinality x(id, n)
+  join foliot.executions e on e.id = x.id order by x.n
+""")
 NUMBERS = count(1)
 
 
@@ -81,26 +86,24 @@ async def ranks_in_sql(
     if clocks:
         await insert_rows(database, "queue_clocks", clocks)
     rows = [
-        {
-            "id": UUID(int=next(NUMBERS)), "tenant_id": row.flow.tenant_id, "job_id": UUID(int=1),
-            "job_version": 1, "status": "QUEUED", "trigger": "ENQUEUE", "queue": queue,
-            "lane_id": lanes[row.lane], "priority": row.flow.priority,
-            "rank": (lane_times[row.lane] or 0.0) + row.distance, "scheduled_time": NOW,
-            "attempt_number": 0, "fence": 0, "crash_count": 0, "run_alone": False, "notify": False,
-            "available_at": NOW, "job_name": "j", "tags": [], "created_at": NOW,
-        }
+        live_row(queue, lanes[row.lane], row.flow, (lane_times[row.lane] or 0.0) + row.distance)
         for row in waiting
-    ]  # fmt: skip
-    if rows:
-        await insert_rows(database, "executions", rows)
-    found = await database.fetch(
-        ASSIGN,
-        [queue] * len(batch),
-        [lanes[row.lane] for row in batch],
-        [row.flow.tenant_id for row in batch],
-        [row.flow.priority for row in batch],
-    )
-    return [row["rank"] for row in found]
+    ]
+    due = [live_row(queue, lanes[row.lane], row.flow, None) for row in batch]
+    await insert_rows(database, "executions", rows + due)
+    ids = [row["id"] for row in due]
+    await database.fetch(QUEUE_UP, ids)
+    return [row["rank"] for row in await database.fetch(RANKS, ids)]
+
+
+def live_row(queue: str, lane_id: int, flow: Flow, rank: float | None) -> dict[str, object]:
+    return {
+        "id": UUID(int=next(NUMBERS)), "tenant_id": flow.tenant_id, "job_id": UUID(int=1),
+        "job_version": 1, "status": "QUEUED", "trigger": "ENQUEUE", "queue": queue,
+        "lane_id": lane_id, "priority": flow.priority, "rank": rank, "scheduled_time": NOW,
+        "attempt_number": 0, "fence": 0, "crash_count": 0, "run_alone": False, "notify": False,
+        "available_at": NOW, "job_name": "j", "created_at": NOW,
+    }  # fmt: skip
 
 
 def test_the_database_ranks_as_the_core_says(server: DatabaseFactory) -> None:
@@ -166,10 +169,11 @@ async def test_of_each_lane_the_marks_in_use_are_kept(database: Database) -> Non
     ]  # fmt: skip
 
 
-async def test_forgetting_goes_by_batches(database: Database) -> None:
-    lane = await make_lane(database)
-    await add_clocks(database, lane, *((float(n), 100.0 - n) for n in range(20)))
-    assert [await forget_clocks(database, NOW, batch=8) for _ in range(4)] == [8, 8, 3, 0]
+async def test_forgetting_goes_by_batches_over_all_lanes(database: Database) -> None:
+    for name in ("one", "two"):
+        lane = await make_lane(database, handler=name)
+        await add_clocks(database, lane, *((float(n), 100.0 - n) for n in range(20)))
+    assert [await forget_clocks(database, NOW, batch=16) for _ in range(4)] == [16, 16, 6, 0]
 
 
 async def test_claims_find_every_row_while_marks_are_forgotten(

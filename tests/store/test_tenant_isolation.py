@@ -180,7 +180,9 @@ async def test_a_tenant_adds_rows_for_itself_alone(database: Database, tables: l
             assert await attempt(session, table.insert, B) == FORBIDDEN, table
             if await attempt(session, table.insert, A) == 1:
                 added.add(table.name)
-    assert {table.name for table in tables} - added == {"dead_letters"}
+    assert {table.name for table in tables} - added == {
+        *("dead_letters", "execution_logs", "job_parents")
+    }
 
 
 async def test_a_tenant_changes_and_removes_its_own_rows_at_the_most(
@@ -203,9 +205,9 @@ async def test_a_tenant_changes_and_removes_its_own_rows_at_the_most(
             assert await attempt(session, give_away) == FORBIDDEN, table
     assert changed == {
         *("api_keys", "calendars", "dags", "dead_letters", "executions", "idempotency_keys"),
-        *("jobs", "workers"),
+        *("job_names", "jobs", "workers"),
     }
-    assert removed == {"calendars", "executions", "secrets"}
+    assert removed == {"calendars", "executions", "job_names", "secrets"}
 
 
 async def test_a_tenant_sees_its_own_entry_among_the_tenants(database: Database) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foliot.embedded.lock import OwnerLock
+from foliot.runtime.owner_lock import OwnerLock
 from foliot.store.connecting import connect
 from foliot.testing.database import DatabaseFactory, sql
 from foliot.testing.server import LOCK, PREFIX, remove_leftovers

@@ -30,9 +30,11 @@ RUNTIME_ONLY = {
     "asyncio.run",
     "loop.create_task",
     "loop.call_later",
-    "uuid.uuid1",
-    "uuid.uuid4",
+    "uuid1",
     "uuid4",
+    "uuid6",
+    "uuid7",
+    "os.urandom",
     "random",
     "secrets",
 }

@@ -227,6 +227,13 @@ def test_time_can_be_told_to_a_function(function: StoredFunction) -> None:
     assert not TIME.findall(FUNCTION_TIME.sub("", code(function.script).lower()))
 
 
+@pytest.mark.parametrize("entry", [*STATEMENTS, *FUNCTIONS], ids=name)
+def test_the_database_draws_no_lots(entry: Statement | StoredFunction) -> None:
+    """Chance comes with the arguments, from those who may be told what it is."""
+    text = entry.sql if isinstance(entry, Statement) else entry.script
+    assert not re.search(r"random|uuid_generate|\buuidv?[47]\b", code(text), re.IGNORECASE)
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=name)
 def test_a_function_has_the_rights_of_its_caller(function: StoredFunction) -> None:
     assert not re.search(r"\bsecurity\s+definer\b", code(function.script), re.IGNORECASE)

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from foliot.core.ids import ExecutionId, JobId
-from foliot.core.model import After, AfterMode, AfterOn
-from foliot.core.schedule.after import Completion, Fire, Wait, decide
+from foliot.core.model import After, AfterMode, AfterOn, MisfirePolicy
+from foliot.core.schedule.after import Completion, Fire, Wait, decide, is_missed
 from foliot.core.states import TERMINAL, ExecutionState
 
 ETL, BILLING, OTHER = (JobId(UUID(int=number)) for number in (1, 2, 3))
@@ -80,3 +80,19 @@ def test_which_ends_count(status: ExecutionState) -> None:
     succeeded = decide(After((ETL,), on=AfterOn.SUCCEEDED), [done(ETL, 1, status)])
     assert isinstance(finished, Fire) == (status in ran)
     assert isinstance(succeeded, Fire) == (status == "SUCCEEDED")
+
+
+@pytest.mark.parametrize(
+    ("policy", "late_seconds", "missed"),
+    [
+        (MisfirePolicy.SKIP, 60, False),
+        (MisfirePolicy.SKIP, 61, True),
+        (MisfirePolicy.FIRE_ONCE, 86_400, False),
+        (MisfirePolicy.FIRE_ALL, 86_400, False),
+    ],
+)
+def test_only_who_skips_what_is_late_misses_it(
+    policy: MisfirePolicy, late_seconds: int, missed: bool
+) -> None:
+    fire = Fire((execution(1),), NOON)
+    assert is_missed(policy, fire, NOON + timedelta(seconds=late_seconds)) is missed

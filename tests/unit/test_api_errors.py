@@ -1,16 +1,17 @@
 """Every answer has a request id, and every failure the same envelope."""
 
-import json
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from starlette.types import Message
 
-from foliot.api.app import create_app
+from foliot.api.app import Parts, create_app
 from foliot.api.health import Check
+from foliot.runtime.clock import SystemClock
+from foliot.store.database import Database
+from foliot.store.errors import CommitUnknown, StatementFailed
+from foliot.testing.web import KEY, Answer, Client
 
 
 class Always:
@@ -26,42 +27,12 @@ BAD = Check(ok=False, detail="away")
 
 
 def app_with(**checks: Check) -> FastAPI:
-    return create_app(Always(checks), lambda: "fresh-id")
-
-
-class Answer:
-    def __init__(self, messages: list[Message]) -> None:
-        self.status: int = messages[0]["status"]
-        self.headers = {key.decode(): value.decode() for key, value in messages[0]["headers"]}
-        self.body: Any = json.loads(b"".join(message.get("body", b"") for message in messages[1:]))
+    nowhere = Database("postgresql://127.0.0.1:1/nowhere")
+    return create_app(Parts(nowhere, Always(checks), KEY, lambda: "fresh-id", SystemClock()))
 
 
 async def ask(app: FastAPI, path: str, *, method: str = "GET", **headers: str) -> Answer:
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": method,
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [
-            (key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()
-        ],
-        "server": ("localhost", 80),
-    }
-    await app(scope, receive, send)
-    return Answer(sent)
+    return await Client(app).send(method, path, headers=headers)
 
 
 async def test_ready_is_all_checks_at_once() -> None:
@@ -139,3 +110,64 @@ async def test_a_bug_is_a_plain_500_and_a_traceback_in_the_log(
     assert "hunter2" not in str(answer.body)
     assert "request fresh-id GET /bug failed" in caplog.text
     assert "RuntimeError" in caplog.text
+
+
+async def test_who_asks_for_problem_json_gets_the_same_as_problem_json() -> None:
+    app = app_with()
+    plain = await ask(app, "/v1/jobs/x")
+    problem = await ask(app, "/v1/jobs/x", accept="application/problem+json, */*;q=0.1")
+    assert problem.headers["content-type"] == "application/problem+json"
+    assert problem.status == plain.status == 404
+    assert problem.body == {
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+        "detail": plain.error["message"],
+        "code": "JOB_NOT_FOUND",
+        "request_id": "fresh-id",
+        "details": [],
+        "hint": None,
+    }
+
+
+async def test_a_database_that_is_away_is_a_503_that_names_no_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        answer = await ask(app_with(), "/v1/jobs")
+    assert answer.code == (503, "SCHEDULER_UNAVAILABLE")
+    assert answer.error["message"] == "the database is out of reach; nothing was changed"
+    assert answer.headers["retry-after"] == "1"
+    assert "127.0.0.1" not in str(answer.body)
+    assert "request fresh-id failed: database postgresql://127.0.0.1:1/nowhere" in caplog.text
+
+
+async def test_a_statement_that_fails_is_our_fault(caplog: pytest.LogCaptureFixture) -> None:
+    app = app_with()
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise StatementFailed("column secret does not exist", "42703")
+
+    @app.get("/unconfirmed")
+    async def unconfirmed() -> None:
+        raise CommitUnknown("postgresql://somewhere", "lost")
+
+    answer = await ask(app, "/broken")
+    assert answer.code == (500, "INTERNAL_ERROR")
+    assert "secret" not in str(answer.body)
+    assert "column secret" in caplog.text
+    answer = await ask(app, "/unconfirmed")
+    assert answer.code == (503, "SCHEDULER_UNAVAILABLE")
+    assert answer.error["hint"] == "send it again with the same Idempotency-Key"
+    assert "somewhere" not in str(answer.body)
+
+
+async def test_a_body_that_says_too_little_of_its_size_is_cut_off_all_the_same() -> None:
+    client = Client(app_with())
+    answer = await client.post("/v1/jobs", b"[" + b" " * 9_000_000 + b"]")
+    assert answer.code == (413, "PAYLOAD_TOO_LARGE")
+    told = await client.post("/v1/jobs", b"{}", content_length="9000000")
+    assert told.code == (413, "PAYLOAD_TOO_LARGE")
+    bulk = await client.post("/v1/executions/bulk", b"[" + b" " * 9_000_000 + b"]")
+    assert bulk.code == (400, "VALIDATION_ERROR")

@@ -145,6 +145,11 @@ def test_poison_ends_it_before_the_attempts_do() -> None:
     assert decide(POLICY, 4, BROKEN, chance=MIDDLE, poisoned=True) == POISON
 
 
+def test_what_nobody_started_in_time_is_called_expired() -> None:
+    expired = GiveUp(DeadLetterReason.EXPIRED)
+    assert decide(POLICY, 1, Failure(ErrorType.EXPIRED), chance=MIDDLE, poisoned=True) == expired
+
+
 def test_a_cancelled_execution_leaves_no_dead_letter() -> None:
     assert decide(POLICY, 4, Failure(ErrorType.CANCELLED), chance=MIDDLE) == Cancelled()
 

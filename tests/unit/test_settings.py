@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from foliot.settings import Settings, SettingsInvalid, load_settings
+from foliot.settings import Settings, SettingsInvalid, load_settings, variable
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [*Settings.model_fields, "database_url_file"]:
+    for name in [*Settings.model_fields, "api_key_file", "database_url_file"]:
         monkeypatch.delenv(f"FOLIOT_{name.upper()}", raising=False)
 
 
@@ -23,7 +25,7 @@ def test_without_any_word_from_outside_the_defaults_hold() -> None:
     settings = load_settings({})
     assert (settings.host, settings.port, settings.log_level) == ("127.0.0.1", 8080, "INFO")
     assert settings.data_dir == Path(".foliot")
-    assert settings.database_url is None
+    assert (settings.database_url, settings.database_pooler) == (None, "none")
 
 
 def test_an_option_wins_over_a_variable_and_a_variable_over_the_default(
@@ -45,6 +47,25 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_empty_option_counts_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_DATA_DIR", "/elsewhere")
     assert load_settings({"data_dir": ""}).data_dir == Path("/elsewhere")
+
+
+def test_several_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOT_QUEUES", " mail , default,mail,")
+    monkeypatch.setenv("FOLIOT_LABELS", "gpu")
+    settings = load_settings({})
+    assert (settings.queues, settings.labels) == (("mail", "default"), ("gpu",))
+    assert load_settings({"queues": "*"}).queues == ("*",)
+    monkeypatch.setenv("FOLIOT_QUEUES", " , ")
+    (refusal,) = refusals()
+    assert "is not names of queues, separated by commas" in refusal
+
+
+@pytest.mark.parametrize("key", ["too short", "x" * 15, "ключ" * 8, "with space " * 3])
+def test_a_key_that_is_no_key_is_refused_unseen(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("FOLIOT_API_KEY", key)
+    (refusal,) = refusals()
+    assert refusal.startswith("FOLIOT_API_KEY: the value is not a key of 16 or more letters")
+    assert key not in refusal
 
 
 def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +101,15 @@ def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
             ),
         ),
         (
+            "FOLIOT_DATABASE_POOLER",
+            "statement",
+            (
+                'FOLIOT_DATABASE_POOLER: "statement" is not a way to the database: none (straight,'
+                " or through a pooler in session mode) or transaction (through a pooler in"
+                " transaction mode) (try FOLIOT_DATABASE_POOLER=transaction)"
+            ),
+        ),
+        (
             "FOLIOT_PROT",
             "1",
             "FOLIOT_PROT: there is no such setting (did you mean FOLIOT_PORT?)",
@@ -93,9 +123,9 @@ def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
             "FOLIOT_CHILD",
             "1",
             (
-                "FOLIOT_CHILD: there is no such setting (known are FOLIOT_DATABASE_URL,"
-                " FOLIOT_DATA_DIR, FOLIOT_HOST, FOLIOT_PORT, FOLIOT_LOG_LEVEL,"
-                " FOLIOT_DATABASE_URL_FILE)"
+                "FOLIOT_CHILD: there is no such setting (known are"
+                f" {', '.join(map(variable, Settings.model_fields))},"
+                " FOLIOT_API_KEY_FILE, FOLIOT_DATABASE_URL_FILE)"
             ),
         ),
     ],
@@ -108,10 +138,10 @@ def test_a_wrong_variable_is_named_with_its_fix(
 
 
 def test_a_wrong_option_is_named_as_it_was_written() -> None:
-    (problem,) = refusals(host="0.0.0.0")  # noqa: S104 - that it is refused is the point
-    assert problem.startswith('--host: "0.0.0.0" is not an address of this machine alone')
-    assert "asks for no key yet" in problem
+    (problem,) = refusals(host="here or there")
+    assert problem.startswith('--host: "here or there" is not an address or a name')
     assert problem.endswith("(try --host 127.0.0.1)")
+    assert load_settings({"host": "::"}).host == "::"
 
 
 def test_all_problems_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,3 +212,11 @@ def test_no_env_file_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / ".env").write_text("FOLIOT_PORT=9999\n")
     monkeypatch.chdir(tmp_path)
     assert load_settings({}).port == 8080
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_the_reference_has_every_setting_with_its_default(name: str) -> None:
+    (line,) = (line for line in PAGE.read_text().splitlines() if f"| `{variable(name)}` |" in line)
+    default = Settings.model_fields[name].default
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    assert line.split(" | ")[1] == ("none" if shown in (None, "") else f"`{shown}`")

@@ -32,6 +32,13 @@ class InvalidInput(FoliotError):
 
 
 @dataclass(eq=False)
+class PayloadTooLarge(InvalidInput):
+    """A value is well-formed, and larger than what is kept of its kind."""
+
+    code: ClassVar[str] = "PAYLOAD_TOO_LARGE"
+
+
+@dataclass(eq=False)
 class InvalidCron(InvalidInput):
     """The cron expression does not parse, or can never match."""
 
@@ -135,11 +142,11 @@ class Superseded(FoliotError):
 
 @dataclass(eq=False)
 class JobNotFound(FoliotError):
-    """No such job, or none of this tenant's, or one that was deleted."""
+    """No such job, or none of this tenant's, or one that was deleted; `job_id` may be a name."""
 
     code: ClassVar[str] = "JOB_NOT_FOUND"
 
-    job_id: UUID
+    job_id: UUID | str
 
     def __str__(self) -> str:
         return f"there is no job {self.job_id}"

@@ -16,6 +16,7 @@ JobId = NewType("JobId", UUID)
 ExecutionId = NewType("ExecutionId", UUID)
 TenantId = NewType("TenantId", UUID)
 WorkerId = NewType("WorkerId", UUID)
+SchedulerId = NewType("SchedulerId", UUID)
 DagRunId = NewType("DagRunId", UUID)
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -198,6 +198,21 @@ class RateLimit:
     period_seconds: float | None = None
 
 
+class ManagedBy(StrEnum):
+    """Where a job's definition is kept, and so where it is to be changed."""
+
+    API = "api"
+    CODE = "code"  # declared beside its handler, brought by a worker
+    APPLY = "apply"  # a file, brought by the command line
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPolicy:
+    """What becomes of a job's dead letters by themselves: nothing, or another try."""
+
+    auto_replay_after_seconds: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A definition: what to run, when, and how much trouble to take over it."""
@@ -207,6 +222,9 @@ class Job:
     name: str
     schedule: Schedule
     target: Target
+    description: str = ""
+    created_by: str = ""
+    managed_by: ManagedBy = ManagedBy.API
     status: JobState = JobState.ACTIVE
     version: int = 1
     schedule_version: int = 1
@@ -221,6 +239,7 @@ class Job:
     region: str | None = None
     concurrency: ConcurrencyLimit = ConcurrencyLimit()
     rate_limit: RateLimit = RateLimit()
+    dead_letter: DeadLetterPolicy = DeadLetterPolicy()
     callback_url: str | None = None
     tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ class DeadLetterReason(StrEnum):
     EXHAUSTED = "EXHAUSTED"  # the last attempt failed
     NON_RETRYABLE = "NON_RETRYABLE"  # another attempt would end the same way
     POISON = "POISON"  # it takes its worker down, or fails too fast
+    EXPIRED = "EXPIRED"  # nobody started it before its start deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ def decide(
     """
     if failure.type is ErrorType.CANCELLED:
         return Cancelled()
+    if failure.type is ErrorType.EXPIRED:
+        return GiveUp(DeadLetterReason.EXPIRED)
     if failure.do_not_retry or not is_retryable(failure):
         return GiveUp(DeadLetterReason.NON_RETRYABLE)
     if poisoned:

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring  # what json.dumps does to a string, 
 from math import isfinite
 from typing import Any, Final
 
-from foliot.core.errors import InvalidInput
+from foliot.core.errors import InvalidInput, PayloadTooLarge
 
 # Deeper than people write by hand; it also ends a value that contains itself.
 DEPTH_MAX: Final = 32
@@ -50,7 +50,8 @@ def check_storable(value: object, name: str, max_bytes: int) -> str:
         writer.write(value, 0)
     except _Unstorable as refusal:
         place = clean_text(name + refusal.place(), 4 * _WORDS_CHARS)
-        raise InvalidInput(refusal.reason, field=place, hint=refusal.hint) from None
+        refused = PayloadTooLarge if refusal.too_large else InvalidInput
+        raise refused(refusal.reason, field=place, hint=refusal.hint) from None
     return "".join(writer.parts)
 
 

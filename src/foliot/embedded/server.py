@@ -18,6 +18,7 @@ from foliot.embedded.child import Child
 from foliot.embedded.cluster import check_version, clear_drafts, make_cluster
 from foliot.embedded.configuration import CLIENT_RULES, PORT, configuration
 from foliot.embedded.errors import (
+    DirectoryInUse,
     DiskFull,
     NotReadyInTime,
     NotStarted,
@@ -27,7 +28,6 @@ from foliot.embedded.errors import (
 from foliot.embedded.failure import failure_of, is_still_held
 from foliot.embedded.installation import Installation, installation_for
 from foliot.embedded.leftovers import end_leftovers
-from foliot.embedded.lock import OwnerLock
 from foliot.embedded.place import (
     Place,
     close_sockets_folder,
@@ -38,6 +38,7 @@ from foliot.embedded.place import (
 from foliot.embedded.private_files import read_or_make_secret, write_private_file
 from foliot.embedded.roles import DATABASE, ROLE, provide_role
 from foliot.runtime.clock import SystemClock
+from foliot.runtime.owner_lock import OwnedByAnother, OwnerLock
 
 SUPERUSER: Final = "postgres"
 
@@ -145,10 +146,10 @@ class EmbeddedServer:
         is_first = not self._locks
         if is_first:
             make_directory(self._directory)
-            self._locks.append(OwnerLock.take(directory / "lock"))
+            self._locks.append(_own(directory))
         place = find_place(directory)
         if is_first and place.home != directory:
-            self._locks.append(OwnerLock.take(place.home / "lock"))
+            self._locks.append(_own(place.home))
         return place
 
     def _configure(self, place: Place, sockets: Path) -> None:
@@ -213,3 +214,10 @@ class EmbeddedServer:
         # The port is said, because clients otherwise take it from their environment.
         query = urlencode({"host": str(self._sockets), "port": PORT}, safe="/")
         return f"postgresql://{role}:{password}@/{database}?{query}"
+
+
+def _own(directory: Path) -> OwnerLock:
+    try:
+        return OwnerLock.take(directory / "lock")
+    except OwnedByAnother as owner:
+        raise DirectoryInUse(directory, owner.pid) from None

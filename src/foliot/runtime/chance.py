@@ -1,6 +1,10 @@
 """Chance, for what nobody may guess or what no two may share."""
 
+import random
 import secrets
+from uuid import UUID, uuid4
+
+_GENERATOR = random.SystemRandom()
 
 
 def random_secret() -> str:
@@ -11,3 +15,13 @@ def random_secret() -> str:
 def random_name() -> str:
     """Sixteen letters and digits: unique for all practical purposes."""
     return secrets.token_hex(8)
+
+
+def random_fraction() -> float:
+    """From 0 up to and without 1."""
+    return _GENERATOR.random()
+
+
+def fresh_id() -> UUID:
+    """An identity that nobody had before: a process has a new one at each start."""
+    return uuid4()

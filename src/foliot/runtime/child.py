@@ -1,8 +1,8 @@
 """One child process in a session of its own, so that a terminal's Ctrl-C reaches only its parent.
 
-The parent decides when it ends: SIGTERM, ten seconds, SIGKILL. What the child has started in its
-process group ends with it. Should the parent die without a word, the child notices by its lifeline
-and leaves by itself.
+The parent decides when it ends: SIGTERM, ten seconds if not told otherwise, SIGKILL. What the child
+has started in its process group ends with it. Should the parent die without a word, the child
+notices by its lifeline and leaves by itself.
 """
 
 import asyncio
@@ -19,9 +19,15 @@ GRACE_SECONDS: Final = 10.0
 
 class ChildProcess:
     def __init__(
-        self, argv: Sequence[str], *, environ: Mapping[str, str], pass_fds: Sequence[int] = ()
+        self,
+        argv: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        pass_fds: Sequence[int] = (),
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._argv = tuple(argv)
+        self._grace_seconds = grace_seconds
         self._environ = dict(environ)
         self._pass_fds = tuple(pass_fds)
         self._process: Subprocess | None = None
@@ -53,7 +59,7 @@ class ChildProcess:
     async def stop(self) -> None:
         self._send(signal.SIGTERM)
         try:
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(self._grace_seconds):
                 await self.wait()
         except TimeoutError:
             self.kill()

@@ -5,7 +5,6 @@ after a crash. `server.json` says what runs where while it runs; it may hold a p
 its owner can read it, and it is replaced in one step, so no reader sees half of it.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from foliot.core.errors import FoliotError
+from foliot.runtime.owner_lock import OwnedByAnother, OwnerLock
 
 LOCK: Final = "up.lock"
 SERVER_FILE: Final = "server.json"
@@ -74,23 +74,15 @@ def owned(directory: Path) -> Iterator[None]:
     """Makes the folder if need be and owns it for the length of the block."""
     try:
         _make(directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.open(directory / LOCK, flags, 0o644)
+        lock = OwnerLock.take(directory / LOCK, mode=0o644)
+    except OwnedByAnother as owner:
+        raise DataDirectoryInUse(directory, owner.pid) from None
     except OSError as error:
         raise DataDirectoryUnusable(directory, _words(error)) from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataDirectoryInUse(directory, _written_pid(lock)) from None
-        try:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        except OSError as error:
-            raise DataDirectoryUnusable(directory, _words(error)) from None
         yield
     finally:
-        os.close(lock)
+        lock.release()
 
 
 def write_server_file(directory: Path, server: RunningServer) -> None:
@@ -126,11 +118,6 @@ def _make(directory: Path) -> None:
     if not directory.is_dir():
         directory.mkdir(parents=True)
         directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
-
-
-def _written_pid(lock: int) -> int | None:
-    written = os.pread(lock, 32, 0).strip()
-    return int(written) if written.isdigit() else None
 
 
 def _words(error: OSError) -> str:

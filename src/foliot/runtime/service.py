@@ -1,7 +1,10 @@
 """Start and end of a process's own work: the event loop, signals, tasks that belong to a block."""
 
 import asyncio
+import os
 import signal
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Generic, TypeVar
@@ -67,6 +70,17 @@ async def until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait({working, stopping})
     if not working.cancelled():
         working.result()
+
+
+def end_within(seconds: float, status: int) -> None:
+    """This process ends, whatever it waits for then: at once if it must. Its children leave by
+    themselves."""
+
+    def end() -> None:
+        time.sleep(seconds)
+        os._exit(status)
+
+    threading.Thread(target=end, name="end", daemon=True).start()
 
 
 @contextmanager

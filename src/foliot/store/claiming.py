@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Final
 from uuid import UUID
 
@@ -26,18 +27,30 @@ TIMEOUT_SECONDS: Final = 300.0
 CANCEL_GRACE_SECONDS: Final = 30.0
 
 
+class Look(Enum):
+    """A row is nearly always committed within a second of being ranked, and always within ten."""
+
+    NEAR = "NEAR"
+    FAR = "FAR"
+    EVERYWHERE = "EVERYWHERE"
+
+
+_BACK_SECONDS: Final = {Look.NEAR: 1.0, Look.FAR: 10.0, Look.EVERYWHERE: None}
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
     """What a worker wants: at most `bite` rows of a queue, from the lanes it can serve.
 
-    `rescan` looks below the queue's low mark too; it is asked for every ten seconds.
+    `look` says how far below the queue's mark rows are looked for: NEAR most of the time, FAR once
+    a second, EVERYWHERE once in ten.
     """
 
     worker_id: WorkerId
     queue: str
     lane_ids: Sequence[int]
     bite: int
-    rescan: bool = False
+    look: Look = Look.FAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ async def claim(
         request.queue,
         list(request.lane_ids),
         request.bite,
-        request.rescan,
+        _BACK_SECONDS[request.look],
         now,
     )
     return tuple(Claim(ExecutionId(row["id"]), row["fence"], row["rank"]) for row in rows)
@@ -156,7 +169,7 @@ def _claimed(row: asyncpg.Record, instructions: Instructions | None) -> ClaimedE
         job_id=JobId(row["job_id"]),
         job_version=row["job_version"],
         job_name=row["job_name"],
-        tags=tuple(row["tags"]),
+        tags=tuple(row["tags"] or ()),
         labels=row["labels"] or {},
         trigger=Trigger(row["trigger"]),
         queue=row["queue"],

@@ -26,6 +26,7 @@ from foliot.core.ids import (
 from foliot.core.limits import Limit, key_text
 from foliot.core.model import Json, Trigger
 from foliot.core.storable import check_storable
+from foliot.store.columns import sparse
 from foliot.store.database import Database
 from foliot.store.errors import StatementFailed
 from foliot.store.statements import statement
@@ -149,7 +150,7 @@ async def _send(
             hint=f"send 1 to {BULK_MAX} at a time",
         )
     _check_text(request.request_id, "idempotency_key")
-    columns = [list(map(column, rows)) for column in _COLUMNS]
+    columns = [sparse(list(map(column, rows))) for column in _COLUMNS]
     try:
         answers = await database.fetch(
             _ENQUEUE,

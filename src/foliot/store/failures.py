@@ -49,8 +49,14 @@ ABSENCES: Final = {
     "57P03": "it is starting up",
     "57P05": "the server ended an idle session",
 }
+# What was prepared a moment ago is not there, or what was not is: another connection of the server
+# answers than the one before.
+POOLED: Final = dict.fromkeys(
+    ("26000", "42P05"),
+    "behind a pooler in transaction mode, set FOLIOT_DATABASE_POOLER=transaction",
+)
 # Nothing here gets better by waiting.
-REFUSALS: Final = {
+REFUSALS: Final = POOLED | {
     "28000": "check the user name and the server's pg_hba.conf",
     "28P01": "check user name and password",
     "3D000": "create the database first, or correct its name",
@@ -82,6 +88,8 @@ def statement_failed(
         # Read-only is an answer: nothing can have been committed.
         open_outcome = committing and code != "25006"
         return (CommitUnknown if open_outcome else DatabaseUnreachable)(url, absence_of(error))
+    if code in POOLED:
+        return DatabaseRefused(url, str(error.args[0]), POOLED[code])
     if code in CONFLICTS:
         return TransactionConflict(CONFLICTS[code], code, statement)
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):

@@ -6,7 +6,7 @@ One outcome that cannot be written never keeps its neighbours from it. When a co
 unknown, `settle` reads what became of each before it writes anything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,8 @@ from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.model import Failure, Json
 from foliot.core.retry import SNOOZE_SECONDS_MAX, DeadLetterReason
 from foliot.core.states import EXECUTION, ExecutionEvent, ExecutionState, advance
-from foliot.core.storable import to_storable
+from foliot.core.storable import Storable, to_storable
+from foliot.store.columns import sparse, unless
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, StatementFailed, TransactionConflict
 from foliot.store.failure_records import failure_as_text
@@ -31,6 +32,11 @@ _HELD: Final = "HELD"
 # Data, integrity, limits of the server: the fault is in a row.
 _SPLITTABLE: Final = ("22", "23", "54")
 _TOOK_TOO_LONG: Final = "57014"
+_STATE_AFTER: Final = {
+    event: EXECUTION[ExecutionState.RUNNING, event]
+    for state, event in EXECUTION
+    if state is ExecutionState.RUNNING
+}
 _GIVEN_BACK: Final = frozenset(
     {ExecutionState.PENDING, ExecutionState.QUEUED, ExecutionState.WAITING}
 )
@@ -52,6 +58,7 @@ class Outcome:
     started_at: datetime | None = None
     delay_seconds: float = 0.0
     dead_letter: DeadLetterReason | None = None
+    result_truncated: bool = False  # it was cut before it came here
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,26 +185,45 @@ async def _send(
         None if outcome.result is None else to_storable(outcome.result, RESULT_BYTES_MAX)
         for outcome in batch
     ]
-    rows = await database.fetch(
+    row = await database.fetch_row(
         _FINISH,
         worker_id,
         [outcome.execution_id for outcome in batch],
         [outcome.fence for outcome in batch],
-        [str(outcome.event) for outcome in batch],
-        [result and result.text for result in results],
-        [result is not None and result.truncated for result in results],
-        [failure_as_text(outcome.failure) for outcome in batch],
-        [_response_text(outcome) for outcome in batch],
-        [outcome.started_at for outcome in batch],
-        [_delay(outcome) for outcome in batch],
-        [outcome.dead_letter and str(outcome.dead_letter) for outcome in batch],
-        [_fingerprint(outcome) for outcome in batch],
+        *map(sparse, _columns(batch, results)),
         now,
     )
-    written = {ExecutionId(row["id"]): ExecutionState(row["status"]) for row in rows}
+    if row is None:
+        raise AssertionError("an aggregate always answers")
+    written = {outcome.execution_id: outcome for outcome in batch}
+    if row["written"] < len(batch):
+        written = {id_: written[id_] for id_ in row["ids"] or ()}
+    cancelled = frozenset(row["cancelled"] or ())
     return FinishReport(
-        written, frozenset(outcome.execution_id for outcome in batch) - written.keys()
+        {
+            id_: ExecutionState.CANCELLED if id_ in cancelled else _STATE_AFTER[outcome.event]
+            for id_, outcome in written.items()
+        },
+        frozenset(outcome.execution_id for outcome in batch) - written.keys(),
     )
+
+
+def _columns(
+    batch: Sequence[Outcome], results: Sequence[Storable | None]
+) -> Iterator[list[object]]:
+    """After ids and fences. What is as it usually is travels as null."""
+    yield [unless(str(outcome.event), str(ExecutionEvent.SUCCEED)) for outcome in batch]
+    yield [result and result.text for result in results]
+    yield [
+        True if outcome.result_truncated or (result is not None and result.truncated) else None
+        for outcome, result in zip(batch, results, strict=True)
+    ]
+    yield [failure_as_text(outcome.failure) for outcome in batch]
+    yield [_response_text(outcome) for outcome in batch]
+    yield [outcome.started_at for outcome in batch]
+    yield [_delay(outcome) or None for outcome in batch]
+    yield [outcome.dead_letter and str(outcome.dead_letter) for outcome in batch]
+    yield [_fingerprint(outcome) for outcome in batch]
 
 
 def _response_text(outcome: Outcome) -> str | None:

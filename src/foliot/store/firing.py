@@ -5,7 +5,7 @@ that transaction. A job that comes back with no answer was not as the caller saw
 fired, edited or paused it, and nothing was done. After `CommitUnknown` a batch can be sent again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -13,6 +13,7 @@ from typing import Final
 
 from foliot.core.ids import ExecutionId, JobId, TenantId
 from foliot.core.schedule.timeline import Skip
+from foliot.store.columns import sparse, unless
 from foliot.store.database import Database
 from foliot.store.errors import StatementFailed, TransactionConflict
 from foliot.store.session import Session
@@ -110,10 +111,11 @@ async def fire_in(
     session: Session, ordered: Sequence[JobFire], *, take: bool, now: datetime | None
 ) -> FireReport:
     """One call, in the session's transaction if it has one; jobs in the order of their ids."""
-    rows = await session.fetch(_FIRE_DUE, *_columns(ordered), take, _replaces(ordered), now)
+    row = await session.fetch_row(_FIRE_DUE, *_columns(ordered), take, _replaces(ordered), now)
+    numbers, fired = row or (None, None)
     applied = {
-        row["job"]: Fired(ordered[row["job"] - 1].job_id, row["fired"], row["skipped"])
-        for row in rows
+        number: _fired(ordered[number - 1], count)
+        for number, count in zip(numbers or (), fired or (), strict=True)
     }
     return FireReport(
         tuple(applied[number] for number in sorted(applied)),
@@ -125,34 +127,44 @@ def _replaces(batch: Sequence[JobFire]) -> bool:
     return any(one.replaces for one in batch)
 
 
-def _columns(batch: Sequence[JobFire]) -> tuple[list[object], ...]:
-    """The batch as the arrays of the call; fires and skips name their job by its place from 1.
+def _fired(one: JobFire, fired: int) -> Fired:
+    """Whatever did not fire has been recorded as a skip."""
+    return Fired(one.job_id, fired, sum(skip.count for skip in one.skips) + len(one.fires) - fired)
 
-    A time that is as it usually is travels as null: to encode a thousand takes a millisecond.
-    """
-    fires = [(number, fire) for number, one in enumerate(batch, 1) for fire in one.fires]
+
+def _columns(batch: Sequence[JobFire]) -> Iterator[Sequence[object] | None]:
+    """The batch as the arrays of the call; fires and skips name their job by its place from 1."""
+    flows = list({(one.queue, one.tenant_id): None for one in batch})
+    usual_queue = flows[0][0]
+    yield [queue for queue, _ in flows]
+    yield [tenant_id for _, tenant_id in flows]
+    yield [one.job_id for one in batch]
+    yield sparse([unless(one.queue, usual_queue) for one in batch])
+    yield [one.expected for one in batch]
+    yield [one.schedule_version for one in batch]
+    yield sparse([one.next_instant for one in batch])
+    yield sparse([unless(one.next_run_at, one.next_instant) for one in batch])
+    yield sparse([unless(one.settled, one.expected) for one in batch])
+    yield sparse([one.runs_left for one in batch])
+    yield sparse([unless(len(one.fires), 1) for one in batch])
+    yield from _fire_columns(batch)
     skips = [(number, skip) for number, one in enumerate(batch, 1) for skip in one.skips]
-    return (
-        [one.job_id for one in batch],
-        [one.tenant_id for one in batch],
-        [one.queue for one in batch],
-        [one.expected for one in batch],
-        [one.schedule_version for one in batch],
-        [one.next_instant for one in batch],
-        [_unless(one.next_run_at, one.next_instant) for one in batch],
-        [_unless(one.settled, one.expected) for one in batch],
-        [one.runs_left for one in batch],
-        [number for number, _ in fires],
-        [fire.execution_id for _, fire in fires],
-        [fire.instant for _, fire in fires],
-        [_unless(fire.available_at, fire.instant) for _, fire in fires],
-        [number for number, _ in skips],
-        [skip.from_ for _, skip in skips],
-        [skip.to for _, skip in skips],
-        [skip.count for _, skip in skips],
-        [skip.reason.value for _, skip in skips],
-    )
+    yield [number for number, _ in skips]
+    yield [skip.from_ for _, skip in skips]
+    yield [skip.to for _, skip in skips]
+    yield [skip.count for _, skip in skips]
+    yield [skip.reason.value for _, skip in skips]
 
 
-def _unless(value: datetime | None, usual: datetime | None) -> datetime | None:
-    return None if value == usual else value
+def _fire_columns(batch: Sequence[JobFire]) -> Iterator[Sequence[object] | None]:
+    """Usually each job has one fire, for the instant that was expected."""
+    fires = [
+        (number, place, one, fire)
+        for number, one in enumerate(batch, 1)
+        for place, fire in enumerate(one.fires, 1)
+    ]
+    yield sparse([unless(number, row) for row, (number, _, _, _) in enumerate(fires, 1)])
+    yield sparse([unless(place, 1) for _, place, _, _ in fires])
+    yield [fire.execution_id for _, _, _, fire in fires]
+    yield sparse([unless(fire.instant, one.expected) for _, _, one, fire in fires])
+    yield sparse([unless(fire.available_at, fire.instant) for _, _, _, fire in fires])

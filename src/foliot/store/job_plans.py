@@ -1,8 +1,8 @@
 """What a version of a job says about when it fires, and the columns that say it.
 
-A schedule that recurs begins at the edit that brought it; one with a single instant keeps that
-instant, also if it is past, unless everything up to there has been settled already. A delay counts
-from the edit that set it.
+Nothing is planned by a schedule that cannot be kept. One that recurs begins at the edit that
+brought it; one with a single instant keeps that instant, also if it is past, unless everything up
+to there has been settled already. A delay counts from the edit that set it.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import Final
 from foliot.core.limits import LimitKey, job_limit, key_texts
 from foliot.core.model import Job, Schedule, ScheduleType
 from foliot.core.schedule.calendar import Calendar
+from foliot.core.schedule.check import validate
 from foliot.core.schedule.occurrences import ScheduleFacts, next_occurrence
 from foliot.core.states import JobState
 from foliot.core.storable import check_storable
@@ -36,7 +37,9 @@ class Plan:
 
 def first_plan(job: Job, calendar: Calendar | None, now: datetime) -> Plan:
     """Of a new job: from its very first instant, also a past one."""
-    return _plan(job.schedule, ScheduleFacts(job.job_id, now, calendar), after=None)
+    facts = ScheduleFacts(job.job_id, now, calendar)
+    validate(job.schedule, facts)
+    return _plan(job.schedule, facts, after=None)
 
 
 def next_plan(stored: StoredJob, job: Job, calendar: Calendar | None) -> Plan:
@@ -48,7 +51,15 @@ def next_plan(stored: StoredJob, job: Job, calendar: Calendar | None) -> Plan:
     if new.type in _RECURRING:
         after = max(stored.now, after or stored.now)
     facts = ScheduleFacts(job.job_id, counted_from, calendar, stored.fired_count)
+    validate(new, facts)
     return _plan(new, facts, after)
+
+
+def calendar_plan(stored: StoredJob, calendar: Calendar) -> Plan:
+    """Of a schedule that stays while its calendar changes, once everything up to now is settled."""
+    facts = ScheduleFacts(stored.job.job_id, stored.counted_from, calendar, stored.fired_count)
+    after = max(stored.now, stored.last_instant or stored.now)
+    return _plan(stored.job.schedule, facts, after)
 
 
 def same_plan(stored: StoredJob) -> Plan:
@@ -76,7 +87,7 @@ def columns(job: Job, plan: Plan, lane_id: int) -> tuple[object, ...]:
         list(key_texts(limits_of(job))) or None,
         job.callback_url is not None,
         job.name,
-        list(job.tags),
+        list(job.tags) or None,
         definition,
         payload,
     )

@@ -10,7 +10,15 @@ from foliot.core.concurrency_keys import resolve_key
 from foliot.core.errors import JobNotFound, UnresolvedKey
 from foliot.core.ids import JobId, TenantId
 from foliot.core.limits import Limit, job_limit, key_limit
-from foliot.core.model import ConcurrencyLimit, Job, Json, RateLimit, ScheduleType
+from foliot.core.model import (
+    ConcurrencyLimit,
+    DeadLetterPolicy,
+    Job,
+    Json,
+    ManagedBy,
+    RateLimit,
+    ScheduleType,
+)
 from foliot.core.states import JobState
 from foliot.store.database import Database
 from foliot.store.definitions import (
@@ -112,6 +120,8 @@ def job_from(row: asyncpg.Record) -> Job:
         tags=tuple(written.get("tags", ())),
         concurrency=ConcurrencyLimit(**written.get("concurrency", {})),
         rate_limit=RateLimit(**written.get("rate_limit", {})),
+        dead_letter=DeadLetterPolicy(**written.get("dead_letter", {})),
+        managed_by=ManagedBy(written.get("managed_by", ManagedBy.API)),
         **plain,
     )
 
@@ -119,6 +129,8 @@ def job_from(row: asyncpg.Record) -> Job:
 _PLAIN: Final = frozenset(
     {
         "name",
+        "description",
+        "created_by",
         "timeout_seconds",
         "cancel_grace_seconds",
         "start_deadline_seconds",

@@ -12,6 +12,7 @@ from foliot.core.errors import JobNotFound
 from foliot.core.ids import JobId, TenantId
 from foliot.core.model import SkipReason
 from foliot.core.states import JobState
+from foliot.store.completions import settle_child
 from foliot.store.errors import TransactionConflict
 from foliot.store.firing import fire_in
 from foliot.store.job_rows import StoredJob, read_job
@@ -46,8 +47,12 @@ async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -
     """The misfire policy decides what fires; the rest is skipped for `cause`.
 
     One round as a rule. Another follows where a job has few runs left and one of them overlapped,
-    which does not count: then the instants after it are due as well.
+    which does not count: then the instants after it are due as well. A job that follows others has
+    no instants but their ends.
     """
+    if stored.job.schedule.after is not None:
+        await settle_child(session, stored.job.job_id, stored.now, cause)
+        return await _read_again(session, stored)
     while stored.due is not None and (fire := settle_due(stored.due, stored.now, cause)):
         report = await fire_in(session, [fire], take=False, now=stored.now)
         if report.passed_over:
@@ -57,6 +62,10 @@ async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -
 
 
 async def _skip_paused(session: Session, stored: StoredJob) -> StoredJob:
+    if stored.job.schedule.after is not None:
+        paused = SkipReason.PAUSED
+        await settle_child(session, stored.job.job_id, stored.now, paused, runs=False)
+        return await _read_again(session, stored)
     if stored.due is None:
         return stored
     schedule = replace(stored.due.schedule, misfire_grace_seconds=_NOTHING_RUNS_SECONDS)

@@ -1,9 +1,11 @@
-"""The days of the history, made ahead: a finish finds the partition of its day waiting.
+"""The days of the history and of the logs, made ahead: a finish finds the partition of its day
+waiting.
 
-Days are days of UTC, named `attempts_YYYYMMDD`. If nobody made one in time, its rows go to the
-default partition, so that no finish ever fails for it; they move to their own day when that is
-made. A day with more of them than `MOVED_ROWS` stays in the default partition, where history finds
-it just as well: moving it would make finishes wait. Each day is a transaction of its own.
+Days are days of UTC, named `attempts_YYYYMMDD` and `execution_logs_YYYYMMDD`. If nobody made one in
+time, its rows go to the default partition, so that no finish ever fails for it; they move to their
+own day when that is made. A day with more of them than `MOVED_ROWS` stays in the default partition,
+where history finds it just as well: moving it would make finishes wait. Each day is a transaction
+of its own.
 """
 
 import logging
@@ -41,12 +43,12 @@ async def provide_partitions(
     Safe on any number of nodes at once. A lock that cannot be had soon raises
     `TransactionConflict`: what was made stays, and the rest is made next time.
     """
-    created: list[date] = []
-    crowded: list[date] = []
+    created: set[date] = set()
+    crowded: set[date] = set()
     for row in await session.fetch(_READ_MISSING_DAYS, now, days_ahead):
-        made = await session.fetch_value(_CREATE_DAY, row["day"], MOVED_ROWS)
-        (created if made else crowded).append(row["day"])
+        made = await session.fetch_value(_CREATE_DAY, row["parent"], row["day"], MOVED_ROWS)
+        (created if made else crowded).add(row["day"])
     if crowded:
-        days = ", ".join(map(str, crowded))
+        days = ", ".join(map(str, sorted(crowded)))
         log.warning("history of %s stays in the default partition: too many rows to move", days)
-    return PartitionsReport(tuple(created), tuple(crowded))
+    return PartitionsReport(tuple(sorted(created - crowded)), tuple(sorted(crowded)))

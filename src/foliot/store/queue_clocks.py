@@ -18,5 +18,5 @@ BATCH: Final = 10_000
 async def forget_clocks(
     database: Database, now: datetime | None = None, *, batch: int = BATCH
 ) -> int:
-    """Remove up to `batch` old marks of each lane; how many went. Safe on several nodes at once."""
-    return await database.execute(_FORGET_CLOCKS, now, batch)
+    """Remove up to `batch` old marks; how many went. Safe on several nodes at once."""
+    return int(await database.fetch_value(_FORGET_CLOCKS, now, batch))

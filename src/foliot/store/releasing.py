@@ -14,6 +14,7 @@ from foliot.store.statements import statement
 
 _RELEASE_DUE: Final = statement("executions/release_due")
 _RELEASE_OVERLAPS: Final = statement("executions/release_overlaps")
+_READ_NEXT_RELEASE: Final = statement("executions/read_next_release")
 
 BATCH: Final = 1000
 JOBS: Final = 500
@@ -71,3 +72,11 @@ async def release_overlaps(
     row = await database.fetch_row(_RELEASE_OVERLAPS, after, jobs, now)
     released, last = row or ((), None)
     return OverlapReport(tuple(released), last)
+
+
+async def next_release_seconds(
+    database: Database, after: datetime, now: datetime | None = None
+) -> float | None:
+    """How long until the first row is due that is due later than `after`; None if none waits."""
+    found: float | None = await database.fetch_value(_READ_NEXT_RELEASE, after, now)
+    return found

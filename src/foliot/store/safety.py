@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _READ_SAFETY: Final = statement("schema/read_safety")
 
 # In the server's own units: milliseconds for the timeouts, seconds for idle and interval.
-LIMITS: Final = {
+LIMITS: Final[dict[str, int | str]] = {
     "statement_timeout": 5_000,
     "lock_timeout": 1_000,
     "idle_in_transaction_session_timeout": 2_000,
@@ -28,6 +28,9 @@ LIMITS: Final = {
     "tcp_keepalives_interval": 3,
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 19_000,
+    # A session would keep the plans that it made when the tables were empty: with 200,000 rows one
+    # page of a listing took over a minute. To plan anew takes some tenths of a millisecond.
+    "plan_cache_mode": "force_custom_plan",
 }
 
 
@@ -36,14 +39,21 @@ class MissingLimit:
     """A setting whose default for this role is off or looser than we need."""
 
     name: str
-    value: int
-    limit: int
+    value: str
+    limit: int | str
     role: str
     database: str
 
     def __str__(self) -> str:
-        found = self.value or "off"
-        return f"{self.name} is {found}, should be at most {self.limit}"
+        found = "off" if self.value == "0" else self.value
+        bound = "at most " if isinstance(self.limit, int) else ""
+        return f"{self.name} is {found}, should be {bound}{self.limit}"
+
+    @property
+    def is_kept(self) -> bool:
+        if isinstance(self.limit, int):
+            return 0 < int(self.value) <= self.limit
+        return self.value == self.limit
 
 
 async def missing_safety(session: Session) -> tuple[MissingLimit, ...]:
@@ -51,7 +61,7 @@ async def missing_safety(session: Session) -> tuple[MissingLimit, ...]:
     missing: there is nothing to set."""
     rows = await session.fetch(_READ_SAFETY, list(LIMITS))
     found = (MissingLimit(limit=LIMITS[row["name"]], **row) for row in rows)
-    return tuple(entry for entry in found if not 0 < entry.value <= entry.limit)
+    return tuple(entry for entry in found if not entry.is_kept)
 
 
 async def warn_of_missing_safety(session: Session) -> None:
@@ -77,7 +87,7 @@ async def set_limit(session: Session, missing: MissingLimit) -> None:
 def tell_of_limit(limit: MissingLimit) -> None:
     """The role may be used by others too: what changed for them is said."""
     log.info(
-        "set %s = %d for role %s in database %s",
+        "set %s = %s for role %s in database %s",
         limit.name,
         limit.limit,
         limit.role,

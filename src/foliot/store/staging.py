@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
+from uuid import UUID
 
 import asyncpg
 
 from foliot.core.ids import JobId, TenantId, scheduled_execution
-from foliot.core.model import OverlapPolicy, Schedule, SkipReason
+from foliot.core.model import OverlapPolicy, Schedule, ScheduleType, SkipReason
 from foliot.core.schedule.calendar import Calendar
 from foliot.core.schedule.jitter import available_at
-from foliot.core.schedule.misfire import settle
-from foliot.core.schedule.occurrences import ScheduleFacts, next_occurrence
+from foliot.core.schedule.misfire import Settlement, settle
+from foliot.core.schedule.occurrences import BEGINNING, ScheduleFacts, next_occurrence
 from foliot.core.schedule.timeline import TICK
 from foliot.store.database import Database
 from foliot.store.definitions import calendar_from_json, schedule_from_json
@@ -26,6 +27,7 @@ from foliot.store.firing import Fire, JobFire
 from foliot.store.statements import statement
 
 _STAGE_DUE: Final = statement("jobs/stage_due")
+_NO_JOB: Final = JobId(UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,45 @@ class DueJob:
     facts: ScheduleFacts
 
 
+@dataclass(frozen=True, slots=True)
+class DuePage:
+    """Jobs, soonest first. `unreadable` are those that this Foliot cannot read, each with the
+    reason: a newer one may have written them. `is_full`: there may be more from `last` on."""
+
+    jobs: tuple[DueJob, ...]
+    unreadable: tuple[tuple[JobId, Exception], ...]
+    is_full: bool
+    first: datetime | None
+    last: datetime | None
+
+
+async def stage_page(
+    database: Database,
+    shards: Iterable[int],
+    *,
+    low: datetime | None,
+    high: datetime,
+    limit: int,
+) -> DuePage:
+    """The first `limit` jobs of `shards` that are due at low <= time < high."""
+    rows = await database.fetch(_STAGE_DUE, sorted(shards), low, high, limit)
+    jobs: list[DueJob] = []
+    unreadable: list[tuple[JobId, Exception]] = []
+    for row in rows:
+        try:
+            jobs.append(due_job(row))
+        except Exception as error:  # noqa: BLE001 - one bad row keeps no other from being fired
+            unreadable.append((row["job_id"], error))
+    times = [row["next_run_at"] for row in (*rows[:1], *rows[-1:])]
+    return DuePage(
+        tuple(jobs),
+        tuple(unreadable),
+        len(rows) >= limit,
+        times[0] if times else None,
+        times[-1] if times else None,
+    )
+
+
 async def stage_due(
     database: Database,
     shards: Iterable[int],
@@ -50,9 +91,11 @@ async def stage_due(
     high: datetime,
     limit: int,
 ) -> list[DueJob]:
-    """The jobs of `shards` that are due at low <= time < high, soonest first."""
-    rows = await database.fetch(_STAGE_DUE, sorted(shards), low, high, limit)
-    return [due_job(row) for row in rows]
+    """The same, where every job can be read."""
+    page = await stage_page(database, shards, low=low, high=high, limit=limit)
+    for _, error in page.unreadable:
+        raise error
+    return list(page.jobs)
 
 
 def due_job(row: asyncpg.Record) -> DueJob:
@@ -78,7 +121,7 @@ def settle_due(
     due: DueJob, now: datetime, cause: SkipReason = SkipReason.MISFIRE
 ) -> JobFire | None:
     """What the instants up to `now` become; None if there are none yet."""
-    settlement = settle(due.schedule, due.facts, after=due.expected - TICK, now=now, cause=cause)
+    settlement = _settlement(due, now, cause)
     if not settlement.fires and not settlement.skips:
         return None
     ends = [*settlement.fires[-1:], *(skip.to for skip in settlement.skips[-1:])]
@@ -108,6 +151,38 @@ def settle_due(
         runs_left=due.facts.runs_left(due.schedule),
         replaces=due.schedule.overlap_policy is OverlapPolicy.CANCEL_PREVIOUS,
     )
+
+
+def _settlement(due: DueJob, now: datetime, cause: SkipReason) -> Settlement:
+    if _is_shared(due):
+        return _settle_herd(due.schedule, due.facts.calendar, due.expected, now, cause)
+    return settle(due.schedule, due.facts, after=due.expected - TICK, now=now, cause=cause)
+
+
+def _is_shared(due: DueJob) -> bool:
+    """Whether every job with this schedule and instant settles alike: none has its own share of
+    `H`, its own beginning or its own count of runs."""
+    schedule, expression = due.schedule, due.schedule.cron_expression
+    return (
+        expression is not None
+        and schedule.type is ScheduleType.CRON
+        and schedule.max_runs is None
+        and due.facts.created_at < due.expected - TICK
+        and (expression.startswith("@") or "H" not in expression.upper())
+    )
+
+
+@lru_cache(maxsize=1024)
+def _settle_herd(
+    schedule: Schedule,
+    calendar: Calendar | None,
+    expected: datetime,
+    now: datetime,
+    cause: SkipReason,
+) -> Settlement:
+    """A herd shares its settlement: 0.5 µs for each instead of 20."""
+    facts = ScheduleFacts(_NO_JOB, BEGINNING, calendar)
+    return settle(schedule, facts, after=expected - TICK, now=now, cause=cause)
 
 
 def jittered(schedule: Schedule, facts: ScheduleFacts, instant: datetime) -> datetime:

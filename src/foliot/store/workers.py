@@ -20,6 +20,8 @@ _BEAT: Final = statement("workers/beat")
 _DRAIN: Final = statement("workers/drain")
 _DEREGISTER: Final = statement("workers/deregister")
 _BURY_SILENT: Final = statement("workers/bury_silent")
+_READ_HEARING: Final = statement("workers/read_hearing")
+_LIST_CANCELLED: Final = statement("workers/list_cancelled")
 
 SILENT_SECONDS_MAX: Final = 15.0
 
@@ -54,6 +56,14 @@ class Beat:
 
     status: WorkerState
     held: tuple[Held, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What time the database says it is, and whether it could write a heartbeat now."""
+
+    told: datetime
+    writable: bool
 
 
 async def register(
@@ -96,6 +106,12 @@ async def beat(
     )
 
 
+async def list_cancelled(database: Database, worker_id: WorkerId) -> tuple[Held, ...]:
+    """What the worker holds and is asked to stop: the part of a heartbeat's answer that hurries."""
+    rows = await database.fetch(_LIST_CANCELLED, worker_id)
+    return tuple(Held(ExecutionId(row["id"]), row["fence"], True) for row in rows)
+
+
 async def drain(database: Database, worker_id: WorkerId) -> bool:
     """No claim from here on; False if it was not ACTIVE."""
     return await database.execute(_DRAIN, worker_id) == 1
@@ -114,3 +130,11 @@ async def bury_silent(
     """Workers that were silent for longer than `silent_seconds` are DEAD from now on."""
     rows = await database.fetch(_BURY_SILENT, silent_seconds, now)
     return tuple(WorkerId(row["id"]) for row in rows)
+
+
+async def read_hearing(database: Database, now: datetime | None = None) -> Hearing:
+    """Ask before silence is held against anybody."""
+    row = await database.fetch_row(_READ_HEARING, now)
+    if row is None:
+        raise AssertionError("a row without a table is always there")
+    return Hearing(row["told"], row["writable"])

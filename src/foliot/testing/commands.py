@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 Found = TypeVar("Found")
+Reply = tuple[int, dict[str, Any], Mapping[str, str]]
 
 WITHIN_SECONDS: Final = 30.0
 LAST_WORDS_SECONDS: Final = 5.0
@@ -56,9 +57,23 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def get(url: str) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+def get(url: str, *, key: str | None = None) -> Reply:
+    return ask("GET", url, key=key)
+
+
+def post(url: str, body: object = None, *, key: str | None = None) -> Reply:
+    return ask("POST", url, body, key=key)
+
+
+def ask(method: str, url: str, body: object = None, *, key: str | None = None) -> Reply:
     """Status, JSON body and headers (names in small letters) of an answer, whatever its status."""
-    request = urllib.request.Request(url)  # noqa: S310 - only ever our own http URLs
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(  # noqa: S310 - only ever our own http URLs
+        url, data=data, headers=headers, method=method
+    )
     try:
         with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
             return answer.status, json.load(answer), _small(answer.headers)

@@ -53,9 +53,10 @@ class DatabaseFactory:
         """The URL of a fresh, migrated database."""
         return self.server.pooled_url(await self._create(TEMPLATE))
 
-    async def create_empty(self) -> str:
-        """The URL of a database that has not been migrated yet."""
-        return self.server.url(await self._create("template0"))
+    async def create_empty(self, *, pooled: bool = False) -> str:
+        """The URL of a database that has not been migrated yet; straight to it unless `pooled`."""
+        name = await self._create("template0")
+        return self.server.pooled_url(name) if pooled else self.server.url(name)
 
     async def _create(self, template: str) -> str:
         name = f"test_{next(self._numbers)}"

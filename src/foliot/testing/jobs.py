@@ -33,7 +33,7 @@ def new_job(
 ) -> Job:
     job_id = JobId(fresh_id())
     job = Job(job_id, DEFAULT_TENANT, f"job-{job_id}", schedule, HandlerTarget("work"))
-    return replace(job, **changes)
+    return replace(job, **{"created_by": "alice"} | changes)
 
 
 async def create_job(database: Database, job: Job | None = None, now: datetime = NOW) -> StoredJob:

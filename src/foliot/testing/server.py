@@ -15,10 +15,9 @@ from typing import Final
 
 from foliot.embedded.account import choose_account
 from foliot.embedded.child import Child
-from foliot.embedded.errors import DirectoryInUse
 from foliot.embedded.installation import installation_for
-from foliot.embedded.lock import OwnerLock
 from foliot.runtime.clock import SystemClock
+from foliot.runtime.owner_lock import OwnedByAnother, OwnerLock
 from foliot.store.connecting import wait_until_reachable
 from foliot.testing import pooler
 
@@ -126,7 +125,7 @@ def remove_leftovers(parent: Path) -> None:
     The lock tells: a living session holds it, and no number of a process could be mistaken.
     """
     for folder in parent.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, DirectoryInUse):
+        with contextlib.suppress(OSError, OwnedByAnother):
             # A folder without a lock is one that another session is just making.
             if (folder / LOCK).is_file():
                 lock = OwnerLock.take(folder / LOCK)

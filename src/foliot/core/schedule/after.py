@@ -5,15 +5,20 @@ parent while the other is still busy cause one fire, not three. ALL waits for ev
 fires with those that have completed by then. FINISHED means that the occurrence is over after it
 was due to run: SUCCEEDED, FAILED, TIMED_OUT or CANCELLED. A SKIPPED one never was to run, so it
 completes nothing.
+
+What completes while the dependent is paused is kept, and when it goes on it fires once for all of
+that: of each parent only the newest counts anyway. Whoever wants nothing late has the misfire
+policy SKIP.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from foliot.core.ids import ExecutionId, JobId
-from foliot.core.model import After, AfterMode, AfterOn
+from foliot.core.model import After, AfterMode, AfterOn, MisfirePolicy
+from foliot.core.schedule.misfire import SKIP_AFTER_SECONDS
 from foliot.core.states import ExecutionState
 
 _COUNTS: Final = {
@@ -67,6 +72,12 @@ def decide(after: After, completions: Iterable[Completion]) -> Fire | Wait:
         parents=tuple(cause.execution_id for cause in causes),
         completed_at=max(cause.finished_at for cause in causes),
     )
+
+
+def is_missed(policy: MisfirePolicy, fire: Fire, now: datetime) -> bool:
+    """Whether it comes too late to run: after an outage or a pause, for whoever skips what is."""
+    late = now - fire.completed_at > timedelta(seconds=SKIP_AFTER_SECONDS)
+    return policy is MisfirePolicy.SKIP and late
 
 
 def _age(completion: Completion) -> tuple[datetime, ExecutionId]:

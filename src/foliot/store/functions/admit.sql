@@ -25,6 +25,7 @@ declare
   rooms bigint[];
   flows text[];
   chosen uuid[] := '{}';
+  ready tid[];
   moment timestamptz;
   candidate record;
   places integer[];
@@ -63,29 +64,13 @@ begin
   perform foliot.lock_flows(array_agg(e.queue), array_agg(e.tenant_id))
      from foliot.executions e where e.id = any(chosen);
   moment := coalesce(p_now, clock_timestamp());
-  return query
-  with free as materialized (
-    select e.tid, e.id, e.queue, e.lane_id, e.tenant_id, e.priority,
-           row_number() over (order by c.n) as ordinal
-      from unnest(chosen) with ordinality c(id, n)
-     cross join lateral (
-           select e.ctid as tid, e.id, e.queue, e.lane_id, e.tenant_id, e.priority
-             from foliot.executions e
-            where e.id = c.id and e.hold is not distinct from 'LIMIT'
-              for no key update skip locked) e),
-  ranks as materialized (
-    select f.tid, a.rank
-      from foliot.assign_ranks(array(select f.queue from free f order by f.ordinal),
-                               array(select f.lane_id from free f order by f.ordinal),
-                               array(select f.tenant_id from free f order by f.ordinal),
-                               array(select f.priority from free f order by f.ordinal)) a
-      join free f on f.ordinal = a.n),
-  released as (
-    update foliot.executions e
-       set status = 'QUEUED', hold = null, rank = r.rank, queued_at = moment
-      from ranks r
-     where e.ctid = r.tid
-    returning e.id)
-  select array(select r.id from released r), reached;
+  select array_agg(e.tid order by c.n) into ready
+    from unnest(chosen) with ordinality c(id, n)
+   cross join lateral (
+         select e.ctid as tid
+           from foliot.executions e
+          where e.id = c.id and e.hold is not distinct from 'LIMIT'
+            for no key update skip locked) e;
+  return query select array(select foliot.queue_up(ready, moment)), reached;
 end
 $$;

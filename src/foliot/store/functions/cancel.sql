@@ -3,7 +3,7 @@
 -- transition: execution CANCEL: PENDING -> CANCELLED, execution CANCEL: WAITING -> CANCELLED,
 --   execution CANCEL: QUEUED -> CANCELLED, execution CANCEL: RETRYING -> CANCELLED
 -- fence: worker_id is null
--- index: executions_pkey
+-- index: executions_pkey, job_parents_pkey
 --
 -- The rows are locked by a statement of their own, in the order given (sorted, so that two cancels
 -- never wait for each other): whoever claimed, released or finished one meanwhile is seen by the next.
@@ -27,14 +27,22 @@ begin
   recorded as (
     insert into foliot.attempts
     select a.* from gone g
-     cross join lateral foliot.as_attempt(g.row, 'CANCELLED', true, p_moment, null, null, false,
-                                          p_error, null) a
+     cross join lateral foliot.as_attempt(
+             g.row, 'CANCELLED', true, foliot.end_after((g.row).id, (g.row).fence, p_moment), null, null,
+             false, p_error, null) a
         on conflict do nothing),
   notices as (
     insert into foliot.deliveries (id, fence, tenant_id, job_id, status, created_at, next_attempt_at)
     select (g.row).id, (g.row).fence, (g.row).tenant_id, (g.row).job_id, 'CANCELLED', p_moment, p_moment
       from gone g where (g.row).notify
         on conflict do nothing),
+  completed as (
+    insert into foliot.completions (child_id, parent_id, execution_id, tenant_id, finished_at, status)
+    select p.child_id, (g.row).job_id, (g.row).id, (g.row).tenant_id, p_moment, 'CANCELLED'
+      from gone g
+     cross join lateral (select p.child_id from foliot.job_parents p
+                          where p.parent_id = (g.row).job_id and not p.needs_success) p
+     where exists (select from foliot.job_parents)),
   asked as (
     update foliot.executions e
        set cancel_requested_at = coalesce(e.cancel_requested_at, p_moment)

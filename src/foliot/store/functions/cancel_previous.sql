@@ -1,5 +1,5 @@
 -- purpose: when a new instant replaces what runs: cancel the earlier scheduled executions of its job
--- caller: function fire
+-- caller: function fire, function follow
 -- transition: none
 -- fence: none
 -- index: executions_pkey, jobs_pkey, executions_job
@@ -9,13 +9,14 @@ create or replace function foliot.cancel_previous(p_new_ids uuid[], p_moment tim
 returns void
 language plpgsql
 set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
 as $$
 begin
   perform foliot.cancel(
     array(select e.id
             from unnest(p_new_ids) x(id)
            cross join lateral (select n.id, n.job_id from foliot.executions n
-                                where n.id = x.id and n.status = 'WAITING' and n.hold = 'OVERLAP'
+                                where n.id = x.id and n.hold is not distinct from 'OVERLAP'
                                   and n.created_at = p_moment) n
            cross join lateral (select from foliot.jobs j
                                 where j.id = n.job_id and j.overlap_policy = 'CANCEL_PREVIOUS') j

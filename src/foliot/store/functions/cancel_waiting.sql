@@ -1,5 +1,5 @@
 -- purpose: cancel what waits of a job that was deleted; what runs may finish
--- caller: sql jobs/cancel_waiting
+-- caller: sql jobs/cancel_waiting, function cancel_deleted
 -- transition: none
 -- fence: worker_id is null
 -- index: executions_job

@@ -5,9 +5,11 @@
 -- index: executions_claim, executions_flow, queue_clocks_at
 --
 -- One call that commits by itself: a claimer that freezes holds nothing. Claims of one queue come one
--- after another; each begins above the virtual time of ten seconds ago, because no row can have been
--- ranked below it since (a statement that ranks ends after five), and below it lie the dead entries of
--- what was claimed. `p_rescan` looks at everything, for rows that were left behind.
+-- after another; each begins above the virtual time of `p_back` seconds ago, because below it lie the dead
+-- entries of what was claimed: 17 ms for the 50,000 of ten seconds at full speed, if a snapshot keeps them.
+-- Ten seconds ago is safe: no row can have been ranked below it since (a statement that ranks ends after
+-- five). Most claims look back one second and leave the rest to the next that looks further. Null looks at
+-- everything, for rows that were left behind.
 --
 -- The time of the claim is read by the statement that claims, not before it: what it sees may have been
 -- let go by an end that came in between, and a slot would seem to be taken twice.
@@ -15,11 +17,12 @@
 -- A worker of one tenant walks along that tenant's flows alone. It passes over lower ranks of others,
 -- so it moves the lane's clock only up to the lane's first row: what others may still take.
 create or replace function foliot.claim(
-  p_worker_id uuid, p_queue text, p_lane_ids integer[], p_bite integer, p_rescan boolean,
+  p_worker_id uuid, p_queue text, p_lane_ids integer[], p_bite integer, p_back float8,
   p_now timestamptz
 ) returns table (id uuid, fence integer, rank float8)
 language plpgsql
 set enable_seqscan = off
+set plan_cache_mode = auto
 as $$
 declare
   moment timestamptz;
@@ -37,10 +40,9 @@ begin
   with clock as materialized (select coalesce(p_now, clock_timestamp()) as at),
   lanes as materialized (
     select l.lane_id,
-           case when p_rescan then '-infinity'
-                else coalesce((select c.virtual_time from foliot.queue_clocks c
-                                where c.lane_id = l.lane_id and c.at < moment - interval '10 s'
-                                order by c.at desc limit 1), '-infinity') end as low
+           coalesce((select c.virtual_time from foliot.queue_clocks c
+                      where c.lane_id = l.lane_id and c.at < moment - make_interval(secs => p_back)
+                      order by c.at desc limit 1), '-infinity') as low
       from (select distinct unnest(p_lane_ids) as lane_id) l),
   heads as materialized (
     select h.tid, h.rank
@@ -60,7 +62,7 @@ begin
              from foliot.executions e
             where e.queue = p_queue and e.tenant_id = own_tenant
               and e.priority = p.priority::smallint and e.worker_id is null and e.rank is not null
-              and e.rank >= (select min(l.low) from lanes l) and e.lane_id = any(p_lane_ids)
+              and e.rank >= (select min(l.low) from lanes l) and array_position(p_lane_ids, e.lane_id) is not null
               and (e.start_by is null or e.start_by > moment)
             order by e.rank limit p_bite) h
      where own_tenant is not null),

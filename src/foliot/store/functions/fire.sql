@@ -7,19 +7,20 @@
 -- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a
 -- frozen node, a replay after an unknown commit. The lateral lock and the update by ctid keep the plan a
 -- walk over the batch, whatever the statistics say. `p_take` waits for the jobs' locks instead of passing
--- over them: for what stays overdue. `p_replace`: some jobs of the batch cancel what runs. `p_runs_left`
--- is how often a job may still fire; what overlaps does not count, so only here it is known. A null in
--- `p_next_run_ats`, `p_settled` or `p_fire_ats` is the next instant, the expected one, the fire's own.
+-- over them: for what stays overdue. `p_replace`: some jobs cancel what runs. `p_runs_left` is how often a job
+-- may still fire; what overlaps does not count, so only here it is known. A null in an array is what is
+-- usual (see store.firing). Of the fires of a job, by their places in time, the first `starts` start, then
+-- as many as `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
 create or replace function foliot.fire(
-  p_job_ids uuid[], p_tenant_ids uuid[], p_queues text[], p_expected timestamptz[],
+  p_flow_queues text[], p_flow_tenant_ids uuid[], p_job_ids uuid[], p_queues text[], p_expected timestamptz[],
   p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[],
-  p_settled timestamptz[], p_runs_left bigint[],
-  p_fire_jobs integer[], p_fire_ids uuid[], p_fire_instants timestamptz[], p_fire_ats timestamptz[],
-  p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[],
-  p_skip_counts bigint[], p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz
-) returns table (job integer, fired bigint, skipped bigint)
+  p_settled timestamptz[], p_runs_left bigint[], p_fire_counts integer[], p_fire_jobs integer[],
+  p_fire_places integer[], p_fire_ids uuid[], p_fire_instants timestamptz[], p_fire_ats timestamptz[],
+  p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[], p_skip_counts bigint[],
+  p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz
+) returns table (jobs integer[], fired integer[])
 language plpgsql
-set enable_seqscan = off
+set enable_seqscan = off set plan_cache_mode = auto
 as $$
 declare
   moment timestamptz;
@@ -27,60 +28,62 @@ begin
   if p_take then
     perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update;
   end if;
-  perform foliot.lock_flows(p_queues, p_tenant_ids);
+  perform foliot.lock_flows(p_flow_queues, p_flow_tenant_ids);
   moment := coalesce(p_now, clock_timestamp());
   return query
   with due as materialized (
-    select x.n::integer as n, x.next_instant, coalesce(x.next_run_at, x.next_instant) as next_run_at,
-           coalesce(x.settled, x.expected) as settled, x.runs_left, j.*, live.*
+    select x.n::integer as n, coalesce(x.fires, 1) as fires, x.next_instant, x.next_run_at, x.settled,
+           x.runs_left, j.*,
+           coalesce((select true from foliot.executions e
+                      where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
+                        and j.overlap_policy <> 'ALLOW' limit 1), false) as busy,
+           coalesce((select true from foliot.executions e
+                      where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
+                        and e.status = 'WAITING' and e.hold = 'OVERLAP'
+                        and j.overlap_policy = 'QUEUE_ONE' limit 1), false) as held
       from unnest(p_job_ids, p_queues, p_expected, p_schedule_versions, p_next_instants, p_next_run_ats,
-                  p_settled, p_runs_left) with ordinality
-             x(job_id, queue, expected, schedule_version, next_instant, next_run_at, settled, runs_left, n)
+                  p_settled, p_runs_left, p_fire_counts) with ordinality
+             x(job_id, queue, expected, version, next_instant, next_run_at, settled, runs_left, fires, n)
      cross join lateral (
-           select j.ctid as tid, j.overlap_policy from foliot.jobs j
-            where j.id = x.job_id and j.next_instant = x.expected and j.queue = x.queue
-              and j.schedule_version = x.schedule_version and j.status = 'ACTIVE'
-              for no key update skip locked) j
-     cross join lateral (
-           select coalesce((select true from foliot.executions e
-                             where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
-                               and j.overlap_policy <> 'ALLOW' limit 1), false) as busy,
-                  coalesce((select true from foliot.executions e
-                             where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
-                               and e.status = 'WAITING' and e.hold = 'OVERLAP'
-                               and j.overlap_policy = 'QUEUE_ONE' limit 1), false) as held) live),
-  decided as materialized (
-    select f.n, f.id, f.instant, coalesce(f.run_at, f.instant) as run_at,
-           case when d.overlap_policy = 'ALLOW' then 'START'
-                when d.overlap_policy = 'CANCEL_PREVIOUS' and f.followed then 'SKIP'
-                when not d.busy and (f.k = 1 or d.overlap_policy = 'CANCEL_PREVIOUS') then 'START'
-                when d.overlap_policy in ('QUEUE_ALL', 'CANCEL_PREVIOUS') then 'HOLD'
-                when d.overlap_policy = 'QUEUE_ONE' and not d.held and f.k = 2 - d.busy::integer then 'HOLD'
-                else 'SKIP' end as decision
-      from (select w.*, row_number() over job as k, lead(true, 1, false) over job as followed
-              from unnest(p_fire_jobs, p_fire_ids, p_fire_instants, p_fire_ats) w(n, id, instant, run_at)
-            window job as (partition by w.n order by w.instant)) f
-      join due d on d.n = f.n),
-  tally as materialized (
-    select d.*, coalesce(t.fired, 0) as fired,
-           d.next_instant is null or coalesce(t.fired >= d.runs_left, false) as last
-      from due d left join (select c.n, count(*) filter (where c.decision <> 'SKIP') as fired
-                              from decided c group by c.n) t on t.n = d.n),
+           select j.ctid as tid, j.overlap_policy, x.expected from foliot.jobs j
+            where j.id = x.job_id and j.next_instant = x.expected
+              and j.queue = coalesce(x.queue, p_flow_queues[1])
+              and j.schedule_version = x.version and j.status = 'ACTIVE'
+              for no key update skip locked) j),
+  places as (
+    select d.*, case when d.overlap_policy = 'ALLOW' then d.fires
+                     when d.busy then 0 else least(d.fires, 1) end as starts,
+           case d.overlap_policy when 'QUEUE_ALL' then d.fires
+                                 when 'QUEUE_ONE' then (not d.held)::integer
+                                 when 'CANCEL_PREVIOUS' then d.busy::integer else 0 end as holds
+      from due d),
+  tally as (
+    select p.*, least(p.fires, p.starts + p.holds) as fired,
+           p.next_instant is null or coalesce(least(p.fires, p.starts + p.holds) >= p.runs_left, false) as last
+      from places p),
   advanced as (
     update foliot.jobs j
        set next_instant = case when not t.last then t.next_instant end,
-           next_run_at = case when not t.last then t.next_run_at end,
+           next_run_at = case when not t.last then coalesce(t.next_run_at, t.next_instant) end,
            status = case when t.last then 'COMPLETED' else j.status end,
-           last_instant = greatest(j.last_instant, t.settled), fired_count = j.fired_count + t.fired
+           last_instant = greatest(j.last_instant, coalesce(t.settled, t.expected)),
+           fired_count = j.fired_count + t.fired
       from tally t where j.ctid = t.tid
-    returning t.n, t.fired, j.id as job_id, j.tenant_id, j.version, j.schedule_version, j.queue,
-              j.lane_id, j.priority, j.start_deadline_seconds, j.limit_keys, j.notify, j.name, j.tags),
+    returning t.n, t.starts, t.fired, t.expected,
+              case when t.overlap_policy = 'CANCEL_PREVIOUS' then t.fires + 1 end as turn,
+              j.id as job_id, j.tenant_id, j.version, j.schedule_version, j.queue, j.lane_id, j.priority,
+              j.start_deadline_seconds, j.limit_keys, j.notify, j.name, j.tags),
+  asked as (
+    select a.*, f.id, coalesce(f.instant, a.expected) as instant,
+           coalesce(f.run_at, f.instant, a.expected) as run_at,
+           coalesce(a.turn - coalesce(f.place, 1), f.place, 1) as place
+      from unnest(p_fire_jobs, p_fire_places, p_fire_ids, p_fire_instants, p_fire_ats)
+             with ordinality f(job, place, id, instant, run_at, n)
+      join advanced a on a.n = coalesce(f.job, f.n::integer)),
   placed as materialized (
-    select c.id, c.instant, c.run_at, a.*,
-           c.decision = 'START' and a.limit_keys is null and c.run_at <= moment as ready,
-           case when c.decision = 'HOLD' then 'OVERLAP'
-                when c.run_at <= moment and a.limit_keys is not null then 'LIMIT' end as hold
-      from decided c join advanced a on a.n = c.n where c.decision <> 'SKIP'),
+    select p.*, p.place <= p.starts and p.limit_keys is null and p.run_at <= moment as ready,
+           case when p.place > p.starts then 'OVERLAP'
+                when p.run_at <= moment and p.limit_keys is not null then 'LIMIT' end as hold from asked p),
   flows as materialized (
     select p.queue, p.lane_id, p.tenant_id, p.priority from placed p where p.ready group by 1, 2, 3, 4),
   starts as materialized (
@@ -99,21 +102,19 @@ begin
       from placed p
       left join starts s on p.ready and (s.queue, s.lane_id, s.tenant_id, s.priority)
                                       = (p.queue, p.lane_id, p.tenant_id, p.priority)
-        on conflict (id) do nothing),
-  missed as materialized (
-    select s.* from unnest(p_skip_jobs, p_skip_froms, p_skip_tos, p_skip_counts, p_skip_reasons)
-                      s(n, from_instant, to_instant, count, reason)
-     union all
-    select c.n, c.instant, c.instant, 1, 'OVERLAP' from decided c where c.decision = 'SKIP'),
+     where p.place <= p.fired on conflict (id) do nothing),
   recorded as (
     insert into foliot.skips
            (job_id, tenant_id, schedule_version, from_instant, to_instant, count, reason, recorded_at)
-    select a.job_id, a.tenant_id, a.schedule_version, m.from_instant, m.to_instant, m.count, m.reason, moment
-      from missed m join advanced a on a.n = m.n
+    select a.job_id, a.tenant_id, a.schedule_version, s.from_instant, s.to_instant, s.count, s.reason, moment
+      from unnest(p_skip_jobs, p_skip_froms, p_skip_tos, p_skip_counts, p_skip_reasons)
+             s(job, from_instant, to_instant, count, reason)
+      join advanced a on a.n = s.job
+     union all
+    select p.job_id, p.tenant_id, p.schedule_version, p.instant, p.instant, 1, 'OVERLAP', moment
+      from placed p where p.place > p.fired
         on conflict (job_id, from_instant) do nothing)
-  select a.n, a.fired, coalesce(m.skipped, 0)
-    from advanced a
-    left join (select m.n, sum(m.count)::bigint as skipped from missed m group by m.n) m on m.n = a.n;
+  select array_agg(a.n), array_agg(a.fired) from advanced a;
   if p_replace then perform foliot.cancel_previous(p_fire_ids, moment); end if;
 end
 $$;

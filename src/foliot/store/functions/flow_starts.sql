@@ -1,5 +1,5 @@
 -- purpose: for each flow of a batch and lane, where its next row goes and how far apart its rows are
--- caller: function assign_ranks, function fire
+-- caller: function enqueue, function fire, function queue_up
 -- transition: none
 -- fence: none
 -- index: see flow_start
@@ -14,6 +14,7 @@ create or replace function foliot.flow_starts(
 )
 language plpgsql stable rows 10
 set enable_seqscan = off
+set plan_cache_mode = auto
 as $$
 begin
   return query

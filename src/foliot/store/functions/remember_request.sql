@@ -14,14 +14,17 @@ as $$
 declare
   known record;
 begin
-  insert into foliot.idempotency_keys (tenant_id, route, key, request_hash, created_at)
-  values (p_tenant_id, p_route, p_key, p_request_hash, coalesce(p_now, statement_timestamp()))
-      on conflict do nothing;
-  if found then
-    return null;
-  end if;
-  select k.request_hash, k.answer into known from foliot.idempotency_keys k
-   where k.tenant_id = p_tenant_id and k.route = p_route and k.key = p_key;
+  loop
+    insert into foliot.idempotency_keys (tenant_id, route, key, request_hash, created_at)
+    values (p_tenant_id, p_route, p_key, p_request_hash, coalesce(p_now, statement_timestamp()))
+        on conflict do nothing;
+    if found then
+      return null;
+    end if;
+    select k.request_hash, k.answer into known from foliot.idempotency_keys k
+     where k.tenant_id = p_tenant_id and k.route = p_route and k.key = p_key;
+    exit when found; -- or it was a day old and has just been forgotten
+  end loop;
   if known.request_hash <> p_request_hash then
     raise exception 'the key was used for another request' using errcode = 'FL422';
   end if;

@@ -17,6 +17,7 @@ create or replace function foliot.rescue(
 ) returns table (id uuid, status text)
 language plpgsql
 set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
 as $$
 declare
   lost bigint[];

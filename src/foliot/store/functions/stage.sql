@@ -16,6 +16,7 @@ create or replace function foliot.stage(
 )
 language plpgsql stable rows 1000
 set enable_seqscan = off
+set plan_cache_mode = auto
 as $$
 begin
   return query

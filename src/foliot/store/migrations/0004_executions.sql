@@ -7,31 +7,32 @@ create table foliot.executions (
   id                  uuid        primary key,
   tenant_id           uuid        not null,
   job_id              uuid        not null,
-  job_version         integer     not null,
-  status              text        not null
-    check (status in ('PENDING', 'WAITING', 'QUEUED', 'RUNNING', 'RETRYING')),
-  trigger             text        not null,
-  queue               text        not null,
-  lane_id             integer     not null,
-  priority            smallint    not null,
-  rank                float8,
   scheduled_time      timestamptz not null,
   available_at        timestamptz not null,
-  queued_at           timestamptz,
+  created_at          timestamptz not null,
+  job_version         integer     not null,
+  lane_id             integer     not null,
   attempt_number      integer     not null default 0,
   fence               integer     not null default 0,
   crash_count         integer     not null default 0,
+  priority            smallint    not null,
   run_alone           boolean     not null default false, -- its worker died: next time in a child of its own
+  notify              boolean     not null default false,
+  rank                float8,
+  queued_at           timestamptz,
+  status              text        not null
+    check (status in ('PENDING', 'WAITING', 'QUEUED', 'RUNNING', 'RETRYING')),
+  trigger             text        not null,
+  queue               text        not null collate "C",
+  job_name            text        not null,
   worker_id           uuid,
   claimed_at          timestamptz,
   cancel_requested_at timestamptz,
   start_by            timestamptz, -- not claimed by then, it expires
+  tags                text[],      -- null: none
   limit_keys          text[],
   hold                text,        -- what a WAITING row waits for: OVERLAP, LIMIT, EVENT, PARENT, BREAKER
   unique_key          text,
-  notify              boolean     not null default false,
-  job_name            text        not null,
-  tags                text[]      not null default '{}',
   labels              jsonb,
   payload             jsonb,       -- null: the payload of the job's version
   idempotency_key     text,        -- null: the id itself
@@ -39,7 +40,6 @@ create table foliot.executions (
   dag_run_id          uuid,
   trace_id            text,
   progress            jsonb,
-  created_at          timestamptz not null,
   check (cardinality(limit_keys) <= 4), -- one of each kind, the widest first
   check ((worker_id is not null) = (status = 'RUNNING')),
   check (rank is null or status in ('QUEUED', 'RUNNING'))
@@ -55,8 +55,9 @@ create index executions_claim on foliot.executions (lane_id, rank)
   where worker_id is null and rank is not null;
 create index executions_flow on foliot.executions (queue, tenant_id, priority, rank)
   where worker_id is null and rank is not null;
-create index executions_job on foliot.executions (job_id, trigger);
-create index executions_worker on foliot.executions (worker_id)
+-- The last part tells what is under way from what its job's overlap policy holds, however many those are.
+create index executions_job on foliot.executions (job_id, trigger, (hold is distinct from 'OVERLAP'));
+create index executions_worker on foliot.executions (worker_id, claimed_at)
   where worker_id is not null;
 create index executions_start_by on foliot.executions (start_by)
   where start_by is not null and worker_id is null;
@@ -101,7 +102,7 @@ create table foliot.limits (
 -- Rows are added and the old ones removed, never updated: under a pinned snapshot the versions of an
 -- updated row pile up and every claim would walk them all.
 create table foliot.queue_clocks (
-  queue        text        not null,
+  queue        text        not null collate "C",
   lane_id      integer     not null,
   virtual_time float8      not null,
   at           timestamptz not null,

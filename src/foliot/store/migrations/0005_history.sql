@@ -8,7 +8,7 @@ create table foliot.attempts (
   job_id           uuid        not null,
   job_version      integer     not null,
   job_name         text        not null, -- as of the fire, like the tags
-  tags             text[]      not null,
+  tags             text[],
   status           text        not null,
   final            boolean     not null, -- the execution ended with it
   trigger          text        not null,
@@ -41,6 +41,22 @@ create unique index attempts_identity on foliot.attempts (id, fence, finished_at
 create index attempts_job on foliot.attempts (job_id, finished_at desc);
 create index attempts_failures on foliot.attempts (tenant_id, finished_at desc)
   where status in ('FAILED', 'TIMED_OUT');
+
+-- What attempts said while they ran, in the partition of the day they said it. A line is known by its
+-- number within the attempt, so that writing a batch again adds nothing.
+create table foliot.execution_logs (
+  execution_id   uuid        not null,
+  tenant_id      uuid        not null,
+  at             timestamptz not null,
+  fence          integer     not null,
+  attempt_number integer     not null,
+  seq            integer     not null,
+  level          text        not null,
+  source         text        not null,
+  message        text        not null
+) partition by range (at);
+create table foliot.execution_logs_default partition of foliot.execution_logs default;
+create unique index execution_logs_identity on foliot.execution_logs (execution_id, fence, seq, at);
 
 create table foliot.dead_letters (
   id             uuid        primary key, -- the execution's own id: there is one at the most
@@ -77,3 +93,17 @@ create table foliot.deliveries (
   primary key (id, fence)
 );
 create index deliveries_due on foliot.deliveries (next_attempt_at) where delivered_at is null;
+
+-- Ends that a child has to be told of: written by the end itself, gone once they are told. Numbers rise:
+-- of two ends of one parent the one with the higher number is the newer.
+create table foliot.completions (
+  number       bigint      generated always as identity primary key,
+  child_id     uuid        not null,
+  parent_id    uuid        not null,
+  execution_id uuid        not null,
+  tenant_id    uuid        not null,
+  finished_at  timestamptz not null,
+  status       text        not null
+) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000);
+create index completions_age on foliot.completions (finished_at);
+create index completions_pair on foliot.completions (child_id, parent_id, number desc);

@@ -4,12 +4,14 @@
 -- History is added to, never rewritten: no update and no delete on what is over. What belongs to the
 -- operator alone (leases, clocks) is granted to nobody, and neither are lanes: they name the handlers
 -- of all tenants. Partitions of the history have no grants: they are read through their parent.
-grant select on foliot.tenants, foliot.queues to foliot_tenant;
-grant select, insert, update, delete on foliot.calendars, foliot.executions to foliot_tenant;
+grant select on foliot.tenants, foliot.queues, foliot.execution_logs, foliot.job_parents to foliot_tenant;
+grant select, insert, update, delete
+  on foliot.calendars, foliot.executions, foliot.job_names
+  to foliot_tenant;
 grant select, insert, update on foliot.idempotency_keys, foliot.jobs, foliot.dags to foliot_tenant;
 grant select, insert
   on foliot.audit_log, foliot.job_versions, foliot.dag_versions, foliot.skips, foliot.attempts,
-     foliot.deliveries
+     foliot.deliveries, foliot.completions
   to foliot_tenant;
 grant select, update on foliot.dead_letters to foliot_tenant;
 

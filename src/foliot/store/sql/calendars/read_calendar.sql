@@ -1,6 +1,7 @@
--- purpose: what days a calendar excludes
+-- purpose: what days a calendar excludes; nobody changes it until the transaction ends
 -- caller: store.jobs
 -- transition: none
 -- fence: none
 -- index: calendars_pkey
-select c.definition from foliot.calendars c where c.tenant_id = $1::uuid and c.name = $2::text;
+select c.definition from foliot.calendars c where c.tenant_id = $1::uuid and c.name = $2::text
+   for share;

@@ -4,4 +4,4 @@
 -- fence: worker_id is null, rank is not null
 -- index: executions_claim
 select id, fence, rank
-  from foliot.claim($1::uuid, $2::text, $3::integer[], $4::integer, $5::boolean, $6::timestamptz);
+  from foliot.claim($1::uuid, $2::text, $3::integer[], $4::integer, $5::float8, $6::timestamptz);

@@ -2,7 +2,7 @@
 -- caller: store.jobs
 -- transition: none
 -- fence: none
--- index: jobs_pkey, jobs_name
+-- index: jobs_pkey
 with made as (
   insert into foliot.jobs
          (id, tenant_id, shard, status, version, schedule_version, next_instant, next_run_at, queue,

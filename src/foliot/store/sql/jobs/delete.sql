@@ -3,13 +3,16 @@
 -- transition: job DELETE: ACTIVE -> DELETED, job DELETE: PAUSED -> DELETED,
 --   job DELETE: COMPLETED -> DELETED
 -- fence: status, under the lock of the job
--- index: jobs_pkey
+-- index: jobs_pkey, job_names_pkey
 with changed as (
   update foliot.jobs j
      set status = 'DELETED', status_note = $3::text, next_instant = null, next_run_at = null,
          version = j.version + 1, updated_at = $4::timestamptz
    where j.id = $1::uuid and j.status <> 'DELETED'
-  returning j.*)
+  returning j.*),
+freed as (
+  delete from foliot.job_names n using changed c
+   where n.tenant_id = c.tenant_id and n.name = c.name and n.job_id = c.id)
 insert into foliot.job_versions
        (job_id, tenant_id, version, schedule_version, status, definition, payload, changed_by, note,
         valid_from)

@@ -2,7 +2,7 @@
 -- caller: store.jobs
 -- transition: job RESCHEDULE: COMPLETED -> ACTIVE, job EXHAUST: ACTIVE -> COMPLETED
 -- fence: status, under the lock of the job
--- index: jobs_pkey, jobs_name
+-- index: jobs_pkey
 with changed as (
   update foliot.jobs j
      set version = j.version + 1, updated_at = $2::timestamptz,

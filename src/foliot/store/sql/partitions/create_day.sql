@@ -1,6 +1,7 @@
--- purpose: the partition of one day of history; false if it has too many rows to be moved
+-- purpose: the partition of one day of the history or of the logs; false if it has too many rows to be
+--   moved
 -- caller: store.partitions
 -- transition: none
 -- fence: none
 -- index: none
-select foliot.create_attempts_partition($1::date, $2::integer);
+select foliot.create_partition($1::text, $2::date, $3::integer);

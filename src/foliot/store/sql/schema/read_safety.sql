@@ -3,7 +3,7 @@
 -- transition: none
 -- fence: none
 -- index: none
-select name, reset_val::int as value, session_user::text as role,
+select name, reset_val as value, session_user::text as role,
        current_database()::text as database
   from pg_catalog.pg_settings
  where name = any($1::text[])

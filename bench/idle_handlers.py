@@ -1,0 +1,17 @@
+"""Handlers that do nothing, one of each kind."""
+
+from foliot import App
+
+app = App()
+
+
+@app.job
+async def on_loop() -> None: ...
+
+
+@app.job
+def in_process() -> None: ...
+
+
+@app.job(in_process=True)
+async def apart() -> None: ...

@@ -1,0 +1,25 @@
+-- purpose: keep the limits that a request names until it ends, and write those that are new or differ
+-- caller: function enqueue
+-- transition: none
+-- fence: limits_pkey
+-- index: limits_pkey
+--
+-- Without the lock, one that nobody named any more could be forgotten between this and the insert.
+create or replace function foliot.name_limits(p_keys text[], p_limits integer[])
+returns void
+language plpgsql
+set enable_seqscan = off
+as $$
+begin
+  if coalesce(array_remove(p_keys, null), '{}') = '{}' then
+    return;
+  end if;
+  perform from foliot.limits l where l.key = any(p_keys) order by l.key for key share;
+  insert into foliot.limits (key, max_running)
+  select x.key, min(x.most) from unnest(p_keys, p_limits) x(key, most)
+   where x.most is not null
+     and not exists (select from foliot.limits l where l.key = x.key and l.max_running = x.most)
+   group by x.key order by x.key
+      on conflict (key) do update set max_running = excluded.max_running;
+end
+$$;

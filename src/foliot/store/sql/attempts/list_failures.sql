@@ -1,0 +1,13 @@
+-- purpose: when the earlier attempts of an execution failed, as far back as a poison window reaches
+-- caller: store.failed_attempts
+-- transition: none
+-- fence: none
+-- index: attempts_identity
+select a.finished_at, t.now
+  from (select coalesce($3::timestamptz, statement_timestamp()) as now) t
+  left join lateral (
+       select a.finished_at from foliot.attempts a
+        where a.id = $1::uuid and a.status in ('FAILED', 'TIMED_OUT')
+          and a.finished_at > coalesce($3::timestamptz, statement_timestamp())
+                              - make_interval(secs => $2::float8)
+        order by a.fence) a on true;

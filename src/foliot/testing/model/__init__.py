@@ -1,0 +1,1 @@
+"""The store in dictionaries: slow, single-threaded and small enough to believe."""

@@ -1,0 +1,122 @@
+"""The model of what schedulers do over and over: let go what is due, what overlapped and what a
+limit held; end what is too late; bury the silent."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from foliot.core.ids import ExecutionId, WorkerId
+from foliot.core.states import ExecutionState, WorkerState
+from foliot.store.workers import SILENT_SECONDS_MAX
+from foliot.testing.model.ranks import let_go, queue_up
+from foliot.testing.model.state import Row, StoreModel, same, within
+
+S = ExecutionState
+_DATED = {S.PENDING, S.QUEUED, S.RETRYING}
+
+
+def is_parked(row: Row) -> bool:
+    """Until a time comes."""
+    return row.rank is None and (row.status in _DATED or row.hold == "BREAKER")
+
+
+def due(model: StoreModel, low: datetime | None, now: datetime) -> list[Row]:
+    """Parked rows whose time has come, the longest due first."""
+    rows = [
+        row
+        for row in model.live.values()
+        if is_parked(row) and row.available_at <= now and (low is None or row.available_at >= low)
+    ]
+    return sorted(rows, key=lambda row: (row.available_at, row.execution_id))
+
+
+def release(model: StoreModel, rows: Sequence[Row]) -> tuple[int, int]:
+    """How many of what is due may be claimed now, and how many went to wait for a slot."""
+    let_go(model, rows)
+    held = sum(row.hold == "LIMIT" for row in rows)
+    return len(rows) - held, held
+
+
+def startable(model: StoreModel, now: datetime) -> dict[ExecutionId, Row]:
+    """The oldest held execution of each job that has nothing else under way, in their order."""
+    heads = []
+    for job_id in {row.job_id for row in model.live.values() if row.hold == "OVERLAP"}:
+        rows = model.of_job(job_id)
+        oldest = min((row for row in rows if row.hold == "OVERLAP"), key=_age)
+        if all(row.hold == "OVERLAP" for row in rows) and oldest.available_at <= now:
+            heads.append(oldest)
+    return {row.execution_id: row for row in sorted(heads, key=_age)}
+
+
+def release_overlaps(
+    model: StoreModel, released: Iterable[ExecutionId], now: datetime, *, alone: bool
+) -> None:
+    """All of them, but those whose job somebody is at."""
+    heads, asked = startable(model, now), set(released)
+    (same if alone else within)(asked, set(heads), "started after an overlap")
+    let_go(model, [row for row in heads.values() if row.execution_id in asked])
+
+
+def held(model: StoreModel) -> list[Row]:
+    """What waits for a slot, in the order of admission."""
+    rows = [row for row in model.live.values() if row.hold == "LIMIT"]
+    return sorted(rows, key=lambda row: (row.priority, *_age(row)))
+
+
+def admissible(model: StoreModel, batch: int) -> dict[ExecutionId, Row]:
+    """Who gets a slot, in this order: every key of theirs has room."""
+    taken = slots_taken(model)
+    found: dict[ExecutionId, Row] = {}
+    for row in held(model):
+        keys = row.limit_keys or ()
+        full = any(key in model.limits and taken[key] >= model.limits[key] for key in keys)
+        if full or len(found) == batch:
+            continue
+        found[row.execution_id] = row
+        for key in keys:
+            taken[key] += 1
+    return found
+
+
+def slots_taken(model: StoreModel) -> dict[str, int]:
+    taken = {key: 0 for row in model.live.values() for key in row.limit_keys or ()}
+    for row in model.live.values():
+        for key in row.limit_keys or () if row.rank is not None else ():
+            taken[key] += 1
+    return taken
+
+
+def admit(model: StoreModel, admitted: Iterable[ExecutionId], batch: int, *, alone: bool) -> None:
+    """All of them, but those that somebody is about to end."""
+    free, asked = admissible(model, batch), set(admitted)
+    (same if alone else within)(asked, set(free), "got a slot")
+    queue_up(model, [row for row in free.values() if row.execution_id in asked])
+
+
+def late(model: StoreModel, now: datetime) -> set[ExecutionId]:
+    """What nobody started before its start deadline."""
+    return {
+        row.execution_id
+        for row in model.live.values()
+        if row.worker_id is None and row.start_by is not None and row.start_by <= now
+    }
+
+
+def expire(model: StoreModel, ended: Iterable[ExecutionId], now: datetime, *, alone: bool) -> None:
+    """All of them, but those that somebody has in hand."""
+    expected, asked = late(model, now), set(ended)
+    (same if alone else within)(asked, expected, "expired")
+    for execution_id in asked:
+        model.end(model.live[execution_id], S.FAILED, "EXPIRED")
+
+
+def silent(model: StoreModel, now: datetime) -> set[WorkerId]:
+    since = now - timedelta(seconds=SILENT_SECONDS_MAX)
+    return {
+        worker_id
+        for worker_id, worker in model.workers.items()
+        if worker.status is not WorkerState.DEAD and worker.last_beat < since
+    }
+
+
+def _age(row: Row) -> tuple[datetime, ExecutionId]:
+    return row.scheduled_time, row.execution_id

@@ -1,0 +1,82 @@
+"""Idempotency keys: one copy of a request is at work, the others wait for it or hear its answer."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from foliot.core.errors import IdempotencyKeyReused
+from foliot.store.database import Database
+from foliot.store.request_keys import ABANDONED_SECONDS, RequestKey, begin, keep_answer, release
+from foliot.testing.rows import DEFAULT_TENANT, NOW, make_tenant
+
+KEY = RequestKey(DEFAULT_TENANT, "POST /v1/jobs", "k", b"hash")
+SECOND = timedelta(seconds=1)
+
+
+async def test_the_first_is_new_and_the_second_finds_it_at_work(database: Database) -> None:
+    first = await begin(database, KEY, NOW)
+    second = await begin(database, KEY, NOW + SECOND)
+    assert (first.at_work, second.at_work) == (False, True)
+    assert (first.answer, second.answer) == (None, None)
+
+
+async def test_many_at_once_are_one_at_work(database: Database) -> None:
+    found = await asyncio.gather(*(begin(database, KEY, NOW) for _ in range(8)))
+    assert sorted(each.at_work for each in found) == [False] + [True] * 7
+    assert len({each.id for each in found}) == 1
+
+
+async def test_an_answer_is_told_for_a_day(database: Database) -> None:
+    kept = await begin(database, KEY, NOW)
+    await keep_answer(database, kept, '{"status": 201}')
+    day = timedelta(hours=24)
+    later = await begin(database, KEY, NOW + day - SECOND)
+    assert (later.at_work, later.answer) == (False, {"status": 201})
+    anew = await begin(database, KEY, NOW + day)
+    assert (anew.at_work, anew.answer) == (False, None)
+    assert anew.id != kept.id
+    # Whoever was at work on the old one has no say in the new one.
+    await keep_answer(database, kept, '{"status": 500}')
+    await release(database, kept)
+    assert (await begin(database, KEY, NOW + day + SECOND)).at_work
+
+
+async def test_what_a_dead_node_began_is_taken_over_under_the_same_id(database: Database) -> None:
+    begun = await begin(database, KEY, NOW)
+    patience = timedelta(seconds=ABANDONED_SECONDS)
+    assert (await begin(database, KEY, NOW + patience)).at_work
+    taken = await begin(database, KEY, NOW + patience + SECOND)
+    assert not taken.at_work
+    assert (taken.id, taken.mark) == (begun.id, begun.mark)
+
+
+async def test_the_first_answer_stays(database: Database) -> None:
+    kept = await begin(database, KEY, NOW)
+    await keep_answer(database, kept, '{"status": 201}')
+    await keep_answer(database, kept, '{"status": 202}')
+    await release(database, kept)
+    assert (await begin(database, KEY, NOW)).answer == {"status": 201}
+
+
+async def test_a_released_key_is_new(database: Database) -> None:
+    await release(database, await begin(database, KEY, NOW))
+    assert not (await begin(database, KEY, NOW + SECOND)).at_work
+
+
+async def test_another_request_with_the_key_is_refused(database: Database) -> None:
+    await begin(database, KEY, NOW)
+    with pytest.raises(IdempotencyKeyReused):
+        await begin(database, RequestKey(DEFAULT_TENANT, KEY.route, KEY.key, b"other"), NOW)
+
+
+async def test_a_key_is_of_one_tenant_and_one_route(database: Database) -> None:
+    tenant = await make_tenant(database)
+    keys = [
+        KEY,
+        RequestKey(tenant, KEY.route, KEY.key, KEY.request_hash),
+        RequestKey(DEFAULT_TENANT, "POST /v1/executions", KEY.key, KEY.request_hash),
+    ]
+    found = [await begin(database, key, NOW) for key in keys]
+    assert [each.at_work for each in found] == [False] * 3
+    assert len({each.id for each in found}) == 3

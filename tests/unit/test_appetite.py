@@ -1,0 +1,55 @@
+"""A worker takes what it can begin soon: never idle for want of a claim, never a hoard."""
+
+import pytest
+
+from foliot.worker.appetite import BITE_MAX, UNWRITTEN_MAX, Load, Throughput, bite
+
+
+def load(
+    *, capacity: int = 10, running: int = 0, waiting: int = 0, unwritten: int = 0, rate: float = 0.0
+) -> Load:
+    return Load(capacity, running, waiting, unwritten, rate)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        (load(), 10),
+        (load(running=4), 6),
+        (load(running=10), 0),
+        (load(running=12), 0),
+        (load(running=10, rate=100), 50),
+        (load(running=9, rate=100), 51),
+        (load(running=10, waiting=20, rate=100), 30),
+        (load(running=10, waiting=25, rate=100), 25),
+        (load(running=10, waiting=26, rate=100), 0),
+        (load(running=10, waiting=80, rate=100), 0),
+        (load(running=9, waiting=1), 0),
+        (load(running=10, rate=1), 0),
+        (load(capacity=100_000), BITE_MAX),
+        (load(unwritten=UNWRITTEN_MAX), 0),
+        (load(unwritten=UNWRITTEN_MAX - 3), 3),
+    ],
+)
+def test_a_bite_is_the_free_slots_and_half_a_second_of_throughput(facts: Load, wanted: int) -> None:
+    assert bite(facts) == wanted
+
+
+def test_slow_attempts_are_not_hoarded_after_quick_ones() -> None:
+    throughput = Throughput()
+    for number in range(1000):
+        throughput.count(5.0 + number / 1000)
+    assert bite(load(running=10, rate=throughput.per_second(6.0))) > 400
+    assert bite(load(running=10, rate=throughput.per_second(7.1))) == 0
+
+
+def test_throughput_is_that_of_the_last_second() -> None:
+    throughput = Throughput()
+    assert throughput.per_second(0.0) == 0
+    for number in range(100):
+        throughput.count(number / 100)
+    assert throughput.per_second(0.99) == 100
+    assert 45 <= throughput.per_second(1.5) <= 55
+    assert throughput.per_second(3.0) == 0
+    throughput.count(10.0)
+    assert throughput.per_second(10.0) == 1
