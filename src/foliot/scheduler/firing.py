@@ -1,0 +1,108 @@
+"""Many jobs fired at once: what both the owner of a shard and those who sweep it do.
+
+A job that cannot be settled or that the server refuses is told about, counted, and left alone for
+ten seconds: it keeps nobody else waiting, and nobody busy.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from foliot.core.ids import JobId
+from foliot.runtime.metrics import FIRE_ERRORS, INSTANTS_SKIPPED, JOBS_TRIGGERED, TRIGGER_DELAY
+from foliot.store.database import Database
+from foliot.store.firing import Fired, FireReport, JobFire, fire_batch
+from foliot.store.staging import DuePage
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 1000
+REFUSED_FOR: Final = timedelta(seconds=10)
+
+
+class Refusals:
+    """Jobs that could not be fired, and until when they are left alone."""
+
+    def __init__(self) -> None:
+        self._until: dict[JobId, datetime] = {}
+        self._tidy_at: datetime | None = None
+
+    def stands(self, job_id: JobId, now: datetime) -> bool:
+        until = self._until.get(job_id)
+        return until is not None and now < until <= now + REFUSED_FOR
+
+    def add(self, job_id: JobId, now: datetime) -> None:
+        if self._tidy_at is None or now >= self._tidy_at:
+            self._until = {job: until for job, until in self._until.items() if now < until}
+            self._tidy_at = now + REFUSED_FOR
+        self._until[job_id] = now + REFUSED_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class FiredBatch:
+    """One batch and what became of it, by job."""
+
+    sent: tuple[JobFire, ...]
+    report: FireReport
+
+    @property
+    def applied(self) -> dict[JobId, Fired]:
+        return {fired.job_id: fired for fired in self.report.applied}
+
+
+class Firing:
+    """Settles jobs and sends them. `read_time` says what time it is for the database."""
+
+    def __init__(self, database: Database, read_time: Callable[[], datetime]) -> None:
+        self._database = database
+        self._read_time = read_time
+        self.refusals = Refusals()
+
+    def settle(
+        self, jobs: Iterable[tuple[JobId, Callable[[datetime], JobFire | None]]], now: datetime
+    ) -> list[JobFire]:
+        """What is due of each job; those that cannot be settled are left out."""
+        settled: list[JobFire] = []
+        for job_id, settle in jobs:
+            if self.refusals.stands(job_id, now):
+                continue
+            try:
+                fire = settle(now)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is this job's
+                self._refuse(job_id, now, error)
+            else:
+                settled.extend([fire] if fire else [])
+        return settled
+
+    async def send(
+        self, batch: Sequence[JobFire], *, take: bool = False, now: datetime | None = None
+    ) -> FiredBatch:
+        report = await fire_batch(self._database, batch, take=take, now=now)
+        answered = now or self._read_time()
+        for job_id, failure in report.refused:
+            self._refuse(job_id, answered, failure)
+        fired = FiredBatch(tuple(batch), report)
+        _count(fired, answered)
+        return fired
+
+    def refuse_unreadable(self, page: DuePage, now: datetime) -> None:
+        for job_id, error in page.unreadable:
+            if not self.refusals.stands(job_id, now):
+                self._refuse(job_id, now, error)
+
+    def _refuse(self, job_id: JobId, now: datetime, error: Exception) -> None:
+        FIRE_ERRORS.inc()
+        log.error("job %s cannot be fired: %s", job_id, error)
+        self.refusals.add(job_id, now)
+
+
+def _count(batch: FiredBatch, answered: datetime) -> None:
+    applied = batch.applied
+    JOBS_TRIGGERED.inc(sum(fired.fired for fired in applied.values()))
+    INSTANTS_SKIPPED.inc(sum(fired.skipped for fired in applied.values()))
+    for one in batch.sent:
+        fired = applied.get(one.job_id)
+        for fire in one.fires[: fired.fired] if fired else ():
+            TRIGGER_DELAY.observe((answered - fire.available_at).total_seconds())

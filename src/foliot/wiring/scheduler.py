@@ -1,0 +1,61 @@
+"""The scheduler role: waits for a database that is there and migrated, then works until told to
+stop."""
+
+import asyncio
+import gc
+import logging
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Final
+
+import uvloop
+
+from foliot import __version__
+from foliot.core.ids import SchedulerId
+from foliot.runtime.chance import fresh_id
+from foliot.runtime.clock import Clock, SystemClock
+from foliot.runtime.service import run, stop_signals, until
+from foliot.scheduler.service import Connections, SchedulerService
+from foliot.settings import Settings
+from foliot.store.connecting import wait_until_reachable
+from foliot.store.database import Database
+from foliot.store.shards import Scheduler
+from foliot.wiring.connections import connection_options, required_url
+from foliot.wiring.migrated import wait_until_migrated
+
+log = logging.getLogger(__name__)
+
+# Two batches and three looks; a lease and the time; a few of the others at once.
+FIRING_CONNECTIONS: Final = 5
+LEASE_CONNECTIONS: Final = 2
+TRADE_CONNECTIONS: Final = 4
+COLLECT_AFTER_OBJECTS: Final = 50_000
+
+
+def serve_scheduler(settings: Settings) -> None:
+    """Until SIGTERM or SIGINT; what it holds is given back first."""
+    # A herd is many small objects and no cycles: looking for some took a third of the time.
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER_OBJECTS)
+    run(_serve(settings, required_url(settings)), uvloop.new_event_loop)
+
+
+async def _serve(settings: Settings, url: str) -> None:
+    stop = asyncio.Event()
+    with stop_signals(first=stop.set, again=stop.set):
+        await until(stop, _work(settings, url, SystemClock()))
+    log.info("stopped")
+
+
+async def _work(settings: Settings, url: str, clock: Clock) -> None:
+    options = connection_options(settings, "foliot scheduler")
+    await wait_until_reachable(url, clock, options=options)
+    async with AsyncExitStack() as stack:
+        leases, firing, trades = [
+            await stack.enter_async_context(Database(url, replace(options, max_connections=most)))
+            for most in (LEASE_CONNECTIONS, FIRING_CONNECTIONS, TRADE_CONNECTIONS)
+        ]
+        await wait_until_migrated(leases, clock)
+        node = Scheduler(SchedulerId(fresh_id()), socket.gethostname(), __version__)
+        await SchedulerService(Connections(leases, firing, trades), clock, node).run()

@@ -1,0 +1,124 @@
+"""Passes that fire the jobs that follow others: all of them, once, and ready to be claimed."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from foliot.core.model import After, AfterMode, OverlapPolicy
+from foliot.core.states import ExecutionEvent
+from foliot.runtime.metrics import JOBS_TRIGGERED
+from foliot.scheduler.after import FireAfter, Followed
+from foliot.scheduler.release import WIDE_LOOK_SECONDS
+from foliot.store.claiming import ClaimRequest, Look, claim
+from foliot.store.connecting import ConnectionOptions
+from foliot.store.database import Database
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.finishing import Outcome, finish
+from foliot.testing.clock import ManualClock
+from foliot.testing.database import sql
+from foliot.testing.following import end_one, live_of, make_child, make_parent
+from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.rows import NOW, make_worker
+
+SECOND = timedelta(seconds=1)
+LANES = sql("select array_agg(id) from foliot.lanes")
+FIRED = sql("select fired_count from foliot.jobs where id = $1")
+ENDED = sql("select count(*) from foliot.attempts where job_id = $1 and final")
+
+
+async def test_what_fires_can_be_claimed_after_the_same_pass(database: Database) -> None:
+    parent = await make_parent(database)
+    child = await make_child(database, After((parent.job_id,)))
+    before = JOBS_TRIGGERED._value.get()
+    await end_one(database, parent)
+    assert await FireAfter(database, ManualClock()).run_once(NOW) == Followed(told=1, fired=1)
+    assert JOBS_TRIGGERED._value.get() - before == 1
+    (live,) = await live_of(database, child.job_id)
+    assert live["status"] == "QUEUED"
+    assert live["rank"] is not None
+
+
+async def test_a_pass_goes_through_all_pages(database: Database) -> None:
+    parent = await make_parent(database)
+    children = [await make_child(database, After((parent.job_id,))) for _ in range(7)]
+    await end_one(database, parent)
+    trade = FireAfter(database, ManualClock(), rows=2)
+    assert (await trade.run_once(NOW)).fired == len(children)
+    assert await trade.run_once(NOW) == Followed()
+
+
+async def test_an_end_that_came_late_is_found_by_the_wide_look(database: Database) -> None:
+    parent, clock = await make_parent(database), ManualClock()
+    await make_child(database, After((parent.job_id,)))
+    trade = FireAfter(database, clock)
+    await trade.run_once(NOW)
+    await end_one(database, parent, at=NOW - 11 * SECOND)
+    clock.seconds += WIDE_LOOK_SECONDS - 1
+    assert await trade.run_once(NOW) == Followed()
+    clock.seconds += 1
+    assert (await trade.run_once(NOW)).fired == 1
+
+
+async def test_skips_are_told_apart(database: Database) -> None:
+    parent = await make_parent(database)
+    await make_child(database, After((parent.job_id,)), overlap_policy=OverlapPolicy.SKIP)
+    trade = FireAfter(database, ManualClock())
+    for at, followed in ((NOW, Followed(1, fired=1)), (NOW + SECOND, Followed(1, skipped=1))):
+        await end_one(database, parent, at=at)
+        assert await trade.run_once(at) == followed
+
+
+@pytest.mark.parametrize("delivered", [False, True])
+async def test_a_commit_that_is_not_confirmed_loses_nothing_and_doubles_nothing(
+    database: Database, database_url: str, delivered: bool
+) -> None:
+    parent = await make_parent(database)
+    child = await make_child(database, After((parent.job_id,)))
+    await end_one(database, parent)
+    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+        proxy.cut_at(b"commit", deliver=delivered)
+        trade = FireAfter(far, ManualClock())
+        with pytest.raises((CommitUnknown, DatabaseUnreachable)):
+            await trade.run_once(NOW)
+        assert (await trade.run_once(NOW)).fired == (0 if delivered else 1)
+    assert len(await live_of(database, child.job_id)) == 1
+
+
+async def test_chains_under_load_fire_every_link_once(
+    database: Database, database_url: str
+) -> None:
+    """Workers finish while two schedulers fire: ten rounds of three chains, each to its end."""
+    parents = [await make_parent(database) for _ in range(3)]
+    chains = []
+    for parent in parents:
+        second = await make_child(database, After((parent.job_id,), AfterMode.ANY))
+        third = await make_child(database, After((second.job_id,), AfterMode.ANY))
+        chains.append((second, third))
+    worker = await make_worker(database)
+    lanes = await database.fetch_value(LANES)
+    async with Database(database_url, ConnectionOptions(max_connections=8)) as nodes:
+        trades = [FireAfter(nodes, ManualClock(), rows=2) for _ in range(2)]
+
+        async def work(at: datetime) -> None:
+            request = ClaimRequest(worker, "default", lanes, 10, Look.EVERYWHERE)
+            for one in await claim(nodes, request, at):
+                outcome = Outcome(one.execution_id, one.fence, ExecutionEvent.SUCCEED)
+                await finish(nodes, worker, [outcome], at)
+
+        for number in range(10):
+            at = NOW + number * SECOND
+            await asyncio.gather(
+                *(end_one(nodes, parent, at=at) for parent in parents),
+                *(trade.run_once(at) for trade in trades),
+                work(at),
+            )
+        at = NOW + 10 * SECOND
+        for _ in range(6):
+            await asyncio.gather(*(trade.run_once(at) for trade in trades))
+            await work(at)
+    for second, third in chains:
+        fired = [await database.fetch_value(FIRED, job.job_id) for job in (second, third)]
+        ended = [await database.fetch_value(ENDED, job.job_id) for job in (second, third)]
+        assert fired == ended
+        assert 1 <= fired[1] <= fired[0] <= 10
