@@ -51,7 +51,7 @@ async def test_a_heartbeat_tells_what_began_and_learns_what_is_held(database: Da
     worker, rows = await make_running(database, 2)
     await make_running(database, 1)  # somebody else's
     await database.execute(
-        sql("update foliot.executions set cancel_requested_at = $2 where id = $1"),
+        sql("update foliot.executions set cancel_requested_at = $2, claimed_at = $2 where id = $1"),
         rows[1].execution_id,
         NOW,
     )
@@ -68,6 +68,24 @@ async def test_a_heartbeat_tells_what_began_and_learns_what_is_held(database: Da
     row = await database.fetch_row(READ, worker)
     assert row is not None
     assert (row["started"], row["last_heartbeat_at"]) == ([], later), "time does not go back"
+
+
+async def test_a_heartbeat_looks_no_further_back_than_a_minute_before_the_last(
+    database: Database,
+) -> None:
+    """What it says it runs is found however old; further back, a snapshot may keep a million."""
+    worker, rows = await make_running(database, 3)
+    old, new = NOW - timedelta(seconds=61), NOW - timedelta(seconds=59)
+    for row, claimed_at in zip(rows, [old, old, new], strict=True):
+        await database.execute(
+            sql("update foliot.executions set claimed_at = $2 where id = $1"),
+            row.execution_id,
+            claimed_at,
+        )
+    answer = await beat(database, worker, [rows[0].execution_id], NOW + timedelta(hours=1))
+    assert answer is not None
+    held = {each.execution_id for each in answer.held}
+    assert held == {rows[0].execution_id, rows[2].execution_id}
 
 
 async def test_a_heartbeat_does_not_wake_the_dead(database: Database) -> None:

@@ -7,11 +7,13 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from foliot.core.errors import FoliotError
+from foliot.worker.app import App
 
 
 @dataclass(eq=False)
@@ -30,6 +32,16 @@ class ModuleNotImported(FoliotError):
 class Imported:
     name: str
     path: Path | None
+
+
+def import_apps(targets: Sequence[str]) -> list[App]:
+    """The apps that these modules have under any name, each once, in the order of first sight."""
+    apps: dict[int, App] = {}
+    for target in targets:
+        module = sys.modules[import_handlers(target).name]
+        found = [value for value in vars(module).values() if isinstance(value, App)]
+        apps |= {id(app): app for app in found}
+    return list(apps.values())
 
 
 def import_handlers(target: str) -> Imported:

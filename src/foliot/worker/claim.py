@@ -1,0 +1,154 @@
+"""A worker's next executions: claimed queue by queue, in bites that it can begin soon.
+
+Each pass begins with another queue, so that a full one never keeps the others waiting. Which lanes
+are asked for is read anew every few seconds, and sooner while there is nothing to do: the first
+job of a new lane is served soon. A claim whose answer is lost is found by the heartbeats.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from foliot.core.ids import WorkerId
+from foliot.runtime.clock import Clock
+from foliot.runtime.loop import Hint
+from foliot.runtime.metrics import EXECUTIONS_CLAIMED
+from foliot.store.claiming import Claim, ClaimRequest, Look, claim, read_claimed
+from foliot.store.database import Database
+from foliot.store.errors import DatabaseError
+from foliot.store.lanes import list_servable
+from foliot.store.workers import WorkerProfile
+from foliot.worker.appetite import bite
+from foliot.worker.attempts import Attempts
+from foliot.worker.finish import given_back
+
+LANES_SECONDS: Final = 3.0
+LANES_SECONDS_IDLE: Final = 0.5
+FAR_SECONDS: Final = 1.0
+EVERYWHERE_SECONDS: Final = 10.0
+IDLE_SECONDS_MIN: Final = 0.05
+IDLE_SECONDS_MAX: Final = 0.25
+FULL_SECONDS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReport:
+    """`full`: there was no room for more when the pass ended."""
+
+    claimed: int
+    full: bool
+
+
+def pause_seconds(report: ClaimReport, previous: float) -> float:
+    """Before the next pass: none while there is work, then longer and longer."""
+    if report.full:
+        return FULL_SECONDS
+    if report.claimed:
+        return 0.0
+    return min(max(previous * 1.5, IDLE_SECONDS_MIN), IDLE_SECONDS_MAX)
+
+
+class Glances:
+    """How far below its mark a queue is looked at: near most of the time, farther each second,
+    everywhere each tenth second."""
+
+    def __init__(self) -> None:
+        self._far_at: dict[str, float] = {}
+        self._everywhere_at: dict[str, float] = {}
+
+    def choose(self, queue: str, now: float) -> Look:
+        if now >= self._everywhere_at.get(queue, now):
+            return Look.EVERYWHERE
+        return Look.FAR if now >= self._far_at.get(queue, now) else Look.NEAR
+
+    def done(self, queue: str, look: Look, now: float) -> None:
+        if look is Look.EVERYWHERE:
+            self._everywhere_at[queue] = now + EVERYWHERE_SECONDS
+        if look is not Look.NEAR:
+            self._far_at[queue] = now + FAR_SECONDS
+
+
+class Claimer:
+    """Claims for one worker, into the hand of its attempts."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: WorkerId,
+        profile: WorkerProfile,
+        attempts: Attempts,
+        clock: Clock,
+    ) -> None:
+        self.hint = Hint()
+        self._database = database
+        self._worker_id = worker_id
+        self._profile = profile
+        self._attempts = attempts
+        self._clock = clock
+        self._lanes: Mapping[str, Sequence[int]] = {}
+        self._lanes_at = float("-inf")
+        self._glances = Glances()
+        self._order: deque[str] = deque()
+        self._pause = 0.0
+        self._last = ClaimReport(0, False)
+
+    def hear_of_room(self) -> None:
+        """An attempt has ended: if there was no room before and there is now, do not wait."""
+        if self._last.full and bite(self._attempts.load()):
+            self.hint.give()
+
+    async def step(self) -> float:
+        """One pass of the loop, and the seconds to wait before the next."""
+        self._last = await self.run_once()
+        self._pause = pause_seconds(self._last, self._pause)
+        return self._pause
+
+    async def run_once(self, now: datetime | None = None) -> ClaimReport:
+        if self._attempts.is_leaving or not bite(self._attempts.load()):
+            return ClaimReport(0, full=True)
+        await self._read_lanes()
+        claimed = 0
+        self._order.rotate(-1)
+        for queue in tuple(self._order):
+            wanted = bite(self._attempts.load())
+            if not wanted:
+                return ClaimReport(claimed, full=True)
+            claimed += await self._claim(queue, wanted, now)
+        return ClaimReport(claimed, full=False)
+
+    async def _read_lanes(self) -> None:
+        now = self._clock.monotonic()
+        kept = LANES_SECONDS if self._last.claimed else LANES_SECONDS_IDLE
+        if now - self._lanes_at < kept:
+            return
+        self._lanes = await list_servable(self._database, self._profile)
+        self._lanes_at = now
+        if set(self._order) != set(self._lanes):
+            self._order = deque(self._lanes)
+
+    async def _claim(self, queue: str, wanted: int, now: datetime | None) -> int:
+        asked_at = self._clock.monotonic()
+        look = self._glances.choose(queue, asked_at)
+        request = ClaimRequest(self._worker_id, queue, self._lanes[queue], wanted, look)
+        claims = await claim(self._database, request, now)
+        self._glances.done(queue, look, asked_at)
+        if claims:
+            EXECUTIONS_CLAIMED.labels(queue).inc(len(claims))
+            await self._take(claims)
+        return len(claims)
+
+    async def _take(self, claims: Sequence[Claim]) -> None:
+        """What cannot be read now goes back: it would only wait here."""
+        taken_at = self._clock.monotonic()
+        self._attempts.expect((each.execution_id, each.fence) for each in claims)
+        try:
+            batch = await read_claimed(self._database, self._worker_id, claims)
+        except DatabaseError:
+            for each in claims:
+                self._attempts.finisher.put(given_back(each.execution_id, each.fence))
+            raise
+        finally:
+            self._attempts.expect(())
+        self._attempts.accept(batch, taken_at)

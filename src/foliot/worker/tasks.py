@@ -1,0 +1,133 @@
+"""What the claiming side and the running side of a worker tell each other about one attempt.
+
+The claiming side hands over a Task and hears how it Ended. The running side never touches the
+database and never raises: whatever a handler does, even to its process, is one of the ends below.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from foliot.core.model import Failure, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One attempt to make."""
+
+    execution_id: UUID
+    fence: int
+    attempt_number: int
+    max_attempts: int
+    tenant_id: UUID
+    job_id: UUID
+    job_name: str
+    handler: str
+    payload: Json
+    timeout_seconds: float
+    cancel_grace_seconds: float
+    run_alone: bool
+    scheduled_time: datetime
+    idempotency_key: str
+    trigger: str
+    trace_id: str | None = None
+    tags: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """`is_marker`: in place of a result that is too large or no JSON."""
+
+    result: Json = None
+    is_marker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler failed, or ran out of time (ErrorType.TIMEOUT)."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """It was asked to stop, and it has stopped or was stopped; `reason` is the asker's."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """It never began, or its process went down for another's fault: costs no attempt."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """Its process died under it: it exited, a segmentation fault, no memory left.
+
+    `alone` if nothing else ever ran in that process. Where it is not, the next attempt should run
+    alone: this one was suspected, not convicted.
+    """
+
+    failure: Failure
+    alone: bool
+
+
+Ended = Succeeded | Failed | Snoozed | Cancelled | HandedBack | Crashed
+
+
+class LogSource(StrEnum):
+    LOG = "log"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One line; `at_seconds` counts from the start of the attempt."""
+
+    at_seconds: float
+    level: str
+    source: LogSource
+    message: str
+
+
+class Reporter(Protocol):
+    """Hears of an attempt under way, on the service's loop; never blocks, never raises."""
+
+    def started(self, task: Task) -> None: ...
+
+    def logged(self, task: Task, records: Sequence[LogRecord]) -> None: ...
+
+    def progressed(self, task: Task, percent: float | None, message: str) -> None: ...
+
+
+class Runner(Protocol):
+    """Makes attempts, in processes apart from this one."""
+
+    @property
+    def handlers(self) -> frozenset[str]:
+        """The names that it can run; known once started."""
+
+    async def start(self) -> None:
+        """Imports the user's modules in its processes, or raises ModuleNotImported."""
+
+    async def run(self, task: Task, reporter: Reporter) -> Ended:
+        """Raises nothing but CancelledError; timeout, cancellation and grace are kept for it."""
+
+    def cancel(self, execution_id: UUID, reason: str) -> None:
+        """Asks first, kills after the task's grace; of an execution not held it does nothing."""
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """What still runs after the grace is killed; no process is left."""
