@@ -23,6 +23,7 @@ setup: ## prepare .venv with everything development needs
 
 test: setup ## run every test
 	@$(BIN)/python scripts/checks.py
+	@sh scripts/provide /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 faketime
 	@$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 test-postgres: setup ## run the store's tests on the other PostgreSQL versions

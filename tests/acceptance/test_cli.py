@@ -57,13 +57,6 @@ def test_an_empty_folder_name_counts_as_not_given(tmp_path: Path) -> None:
     assert command.lines[0].startswith("error: no server runs in .foliot ")
 
 
-@pytest.mark.parametrize("arguments", [("up",), ("server", "--role", "api")])
-def test_help_says_that_it_listens_to_this_machine_alone(arguments: tuple[str, ...]) -> None:
-    with foliot(*arguments, "--help") as command:
-        assert command.ended() == 0
-    assert "for now only this machine's own" in command.output
-
-
 def test_help_says_what_migrating_does_to_the_role() -> None:
     with foliot("db", "migrate", "--help") as command:
         assert command.ended() == 0

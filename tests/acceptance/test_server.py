@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,13 +18,16 @@ from foliot.testing.commands import (
     eventually,
     foliot,
     get,
+    post,
 )
 from foliot.testing.database import sql
+
+KEY = "a-key-for-the-operator"
 
 
 @contextmanager
 def api(url: str) -> Iterator[tuple[FoliotCommand, str]]:
-    environ = clean_environ(FOLIOT_DATABASE_URL=url)
+    environ = clean_environ(FOLIOT_DATABASE_URL=url, FOLIOT_API_KEY=KEY)
     with foliot("server", "--role", "api", "--port", "0", environ=environ) as command:
         listening = command.line_with("listening on ")
         yield command, listening.rpartition(" ")[2]
@@ -89,6 +93,8 @@ def test_without_a_database_it_is_alive_and_says_once_why_it_is_not_ready() -> N
         assert status == 503
         assert "connection refused" in body["checks"]["database"]["detail"]
         assert "hunter2" not in str(body)
+        status, body, _ = get(f"{url}/v1/jobs", key=KEY)
+        assert (status, body["error"]["code"]) == (503, "SCHEDULER_UNAVAILABLE")
         command.send(signal.SIGINT)
         assert command.ended() == 0
         assert "hunter2" not in command.output
@@ -119,18 +125,52 @@ def head(url: str) -> tuple[int, bytes]:
 
 def test_an_unknown_path_is_answered_in_the_error_envelope() -> None:
     with api("postgresql://127.0.0.1:1/nowhere") as (_, url):
-        status, body, headers = get(f"{url}/v1/nothing")
+        status, body, headers = get(f"{url}/v1/nothing", key=KEY)
         assert status == 404
         assert body["error"].keys() == {"code", "message", "request_id", "details", "hint"}
         assert body["error"]["code"] == "NOT_FOUND"
         assert body["error"]["request_id"] == headers["x-request-id"]
 
 
+def test_a_key_in_a_file_opens_the_api_to_those_who_have_it(
+    database_url: str, tmp_path: Path
+) -> None:
+    secret = tmp_path / "key"
+    secret.write_text(f"{KEY}\n")
+    environ = clean_environ(FOLIOT_DATABASE_URL=database_url, FOLIOT_API_KEY_FILE=str(secret))
+    with foliot("server", "--role", "api", "--port", "0", environ=environ) as command:
+        url = command.line_with("listening on ").rpartition(" ")[2]
+        eventually(lambda: get(f"{url}/readyz")[0] == 200, what="ready")
+        assert get(f"{url}/v1/jobs")[0] == 401
+        assert get(f"{url}/v1/jobs", key="another-key-for-nobody")[0] == 401
+        body = {"name": "hello", "schedule": "0 9 * * *"}
+        status, job, headers = post(f"{url}/v1/jobs", body, key=KEY)
+        assert (status, job["status"]) == (201, "ACTIVE")
+        assert get(f"{url}{headers['location']}", key=KEY)[1] == job
+        assert KEY not in command.output
+
+
+def test_an_address_that_is_not_this_machines_is_told() -> None:
+    environ = clean_environ(
+        FOLIOT_DATABASE_URL="postgresql://127.0.0.1:1/nowhere", FOLIOT_API_KEY=KEY
+    )
+    arguments = ["server", "--role", "api", "--host", "192.0.2.1", "--port", "0"]
+    with foliot(*arguments, environ=environ) as command:
+        assert command.ended() == 1
+    assert "cannot listen on 192.0.2.1" in command.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "words"),
     [
         (["--role", "api"], {}, "FOLIOT_DATABASE_URL: is not set"),
-        (["--role", "api", "--host", "192.0.2.1"], {}, 'error: --host: "192.0.2.1" is not'),
+        (
+            ["--role", "api"],
+            {"FOLIOT_DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"},
+            "error: FOLIOT_API_KEY: is not set (set it to 16 or more random characters",
+        ),
+        (["--role", "api"], {"FOLIOT_API_KEY": "short"}, "error: FOLIOT_API_KEY: the value is not"),
+        (["--role", "api", "--host", "a b"], {}, 'error: --host: "a b" is not an address'),
         (["--role", "api"], {"FOLIOT_PORT": "many"}, 'error: FOLIOT_PORT: "many" is not'),
         (["--role", "apy"], {}, "'apy' is not"),
         (["--role", "api", "--port", "99999"], {}, "99999 is not in the range"),
@@ -146,7 +186,9 @@ def test_a_server_that_is_told_nonsense_does_not_start(
 
 
 def test_a_descriptor_that_is_no_socket_is_refused() -> None:
-    environ = clean_environ(FOLIOT_DATABASE_URL="postgresql://127.0.0.1:1/nowhere")
+    environ = clean_environ(
+        FOLIOT_DATABASE_URL="postgresql://127.0.0.1:1/nowhere", FOLIOT_API_KEY=KEY
+    )
     read_fd, write_fd = os.pipe()
     arguments = ["server", "--role", "api", "--listen-fd", str(read_fd)]
     with foliot(*arguments, environ=environ, pass_fds=[read_fd]) as command:

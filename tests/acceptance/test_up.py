@@ -58,7 +58,12 @@ def test_the_greeting_says_what_runs_where_and_what_to_try(running: Ready) -> No
     output = running.command.output
     assert f"API         {running.url}" in output
     assert f"PostgreSQL  embedded, data in {running.directory}" in output
+    assert f"API key     in {running.directory}/api-key" in output
+    assert "Scheduler   runs" in output
+    assert "Worker      none" in output
     assert f"curl {running.url}/readyz" in output
+    key = (running.directory / "api-key").read_text().strip()
+    assert key not in output
     assert f"db status --data-dir {running.directory}" in output
 
 
@@ -66,10 +71,11 @@ def test_the_server_file_says_what_runs_to_its_owner_alone(running: Ready) -> No
     facts = running.facts
     assert facts.keys() == {"url", "pid", "database_url", "roles"}
     assert facts["pid"] == running.command.pid
-    assert [role["role"] for role in facts["roles"]] == ["postgres", "api"]
+    assert [role["role"] for role in facts["roles"]] == ["postgres", "api", "scheduler"]
     assert all(is_alive(pid) for pid in running.pids.values())
-    mode = (running.directory / "server.json").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
+    for name in ("server.json", "api-key"):
+        mode = (running.directory / name).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
 
 
 def test_roles_have_sessions_of_their_own(running: Ready) -> None:
@@ -147,7 +153,7 @@ def test_another_database_is_used_instead_of_an_embedded_one(
     url = running.facts["database_url"]
     environ = clean_environ(FOLIOT_DATABASE_URL=url)
     with foliot_up(open_folder / "data", environ=environ) as second:
-        assert list(second.pids) == ["api"]
+        assert list(second.pids) == ["api", "scheduler"]
         assert second.facts["database_url"] == url
         assert not (open_folder / "data" / "postgres").exists()
         assert url.split(":")[2].split("@")[0] not in second.command.output
@@ -245,24 +251,28 @@ async def test_a_database_lost_while_migrating_is_migrated_again(
             assert await asyncio.to_thread(command.ended) == 0
 
 
-def test_handlers_are_imported_and_a_broken_one_stops_nothing(
+WORK = "from foliot import App\napp = App()\n@app.job\ndef work(): ...\n"
+
+
+def test_a_module_that_does_not_import_stops_nothing_and_is_tried_again_once_edited(
     open_folder: Path, database_url: str
 ) -> None:
     """Nor does a file of the user's that is named like a library of ours."""
-    good, bad = open_folder / "good.py", open_folder / "bad.py"
-    good.write_text("answer = 42\n")
-    bad.write_text("import no_such_thing\n")
+    tasks = open_folder / "tasks.py"
+    tasks.write_text("import no_such_thing\n")
     (open_folder / "fastapi.py").write_text("raise RuntimeError('imported by mistake')\n")
     secret = open_folder / "url"
     secret.write_text(database_url)
     environ = clean_environ(FOLIOT_DATABASE_URL_FILE=str(secret))
-    targets = [str(good), str(bad)]
-    with foliot_up(open_folder / "data", *targets, environ=environ, cwd=open_folder) as ready:
-        assert ready.command.line_with("handlers cannot all be imported; the rest keeps running")
+    with foliot_up(open_folder / "data", str(tasks), environ=environ, cwd=open_folder) as ready:
+        ready.command.line_with("the rest keeps running; edit the file to try again")
         output = ready.command.output
-        assert f"imported good from {good}" in output
-        assert f"error: cannot import {bad}: ModuleNotFoundError: No module named" in output
+        assert f"error: cannot import {tasks}: ModuleNotFoundError: No module named" in output
+        assert "Traceback" in output
         assert ready.is_ready()
+        tasks.write_text(WORK)
+        assert ready.command.line_with("serves * with work")
+        assert output.count("no_such_thing") == ready.command.output.count("no_such_thing")
 
 
 def test_handlers_learn_no_secret_and_leave_nothing_running(
@@ -274,14 +284,15 @@ def test_handlers_learn_no_secret_and_leave_nothing_running(
         "left = subprocess.Popen(['sleep', '600'])\n"
         f"pathlib.Path({str(note)!r}).write_text(f'{{left.pid}} {{sorted(os.environ)}}')\n"
     )
-    environ = clean_environ(FOLIOT_DATABASE_URL=database_url)
+    environ = clean_environ(FOLIOT_DATABASE_URL=database_url, FOLIOT_API_KEY="secret" * 5)
     curious = str(open_folder / "curious.py")
     with foliot_up(open_folder / "data", curious, environ=environ) as ready:
-        ready.command.line_with("handlers can be imported")
+        ready.command.line_with("serves * with no handler")
         pid, _, known = note.read_text().partition(" ")
-        until_gone(int(pid))
+    until_gone(int(pid))
     assert "PATH" in known
     assert "FOLIOT_" not in known
+    assert not (open_folder / "data" / "api-key").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

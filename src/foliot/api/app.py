@@ -1,19 +1,53 @@
 """The application: routes, the error envelope, request ids. What it needs is handed to it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from foliot.api.errors import RequestIds, answer_http_exception
+from foliot.api import description, metrics
+from foliot.api.auth import Doorkeeper
+from foliot.api.errors import (
+    answer_foliot_error,
+    answer_http_exception,
+    answer_validation_error,
+)
 from foliot.api.health import Readiness, health_routes
+from foliot.api.intake import BodyLimit, RequestIds
+from foliot.api.routes import executions, fleet, job_actions, jobs, schedules
+from foliot.core.errors import FoliotError
+from foliot.runtime.clock import Clock
+from foliot.store.database import Database
 
 
-def create_app(readiness: Readiness, new_request_id: Callable[[], str]) -> FastAPI:
-    # The framework's own documentation pages load their scripts from a stranger's server.
-    app = FastAPI(title="Foliot", version=version("foliot"), docs_url=None, redoc_url=None)
-    app.add_middleware(RequestIds, new_id=new_request_id)
+@dataclass(frozen=True)
+class Parts:
+    """`api_key` is the operator's."""
+
+    database: Database
+    readiness: Readiness
+    api_key: str
+    new_request_id: Callable[[], str]
+    clock: Clock
+
+
+def create_app(parts: Parts) -> FastAPI:
+    # Without an address of its own the framework serves no documentation pages either: they load
+    # their scripts from a stranger's server.
+    app = FastAPI(title="Foliot", version=version("foliot"), openapi_url=None)
+    app.state.database = parts.database
+    app.state.clock = parts.clock
+    # The last one added is the first to see a request.
+    app.add_middleware(BodyLimit)
+    app.add_middleware(Doorkeeper, api_key=parts.api_key)
+    app.add_middleware(RequestIds, new_id=parts.new_request_id)
     app.add_exception_handler(HTTPException, answer_http_exception)
-    app.include_router(health_routes(readiness))
+    app.add_exception_handler(RequestValidationError, answer_validation_error)
+    app.add_exception_handler(FoliotError, answer_foliot_error)
+    app.include_router(health_routes(parts.readiness))
+    for part in (description, metrics, jobs, job_actions, executions, schedules, fleet):
+        app.include_router(part.routes)
     return app

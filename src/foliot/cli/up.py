@@ -8,9 +8,7 @@ import click
 @click.option(
     "--data-dir", type=click.Path(readable=False), help="Where data lives.  [default: ./.foliot]"
 )
-@click.option(
-    "--host", help="Address to listen on; for now only this machine's own.  [default: 127.0.0.1]"
-)
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0 = a free one.  [default: 8080]")
 def up(handlers: tuple[str, ...], data_dir: str | None, host: str | None, port: int | None) -> None:
     """Start everything on this machine and keep it running until Ctrl-C.

@@ -6,7 +6,7 @@ import socket
 
 import uvicorn
 
-from foliot.api.app import create_app
+from foliot.api.app import Parts, create_app
 from foliot.api.readiness import DatabaseReadiness
 from foliot.core.errors import InvalidInput
 from foliot.runtime.chance import random_name
@@ -14,8 +14,8 @@ from foliot.runtime.clock import SystemClock
 from foliot.runtime.listener import inherited, listen, url_of
 from foliot.runtime.service import background, run
 from foliot.settings import Settings
-from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
+from foliot.wiring.connections import connection_options, required_url
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +24,13 @@ FINISH_WITHIN_SECONDS = 5
 
 def serve_api(settings: Settings, *, listen_fd: int | None = None) -> None:
     """The API role, until SIGTERM or SIGINT; requests under way are finished first."""
-    database = Database(required_url(settings), ConnectionOptions(application_name="foliot api"))
+    database = Database(required_url(settings), connection_options(settings, "foliot api"))
+    api_key = _required_key(settings)
     listener = _listener(settings, listen_fd)
-    readiness = DatabaseReadiness(database, SystemClock())
+    clock = SystemClock()
+    readiness = DatabaseReadiness(database, clock)
     config = uvicorn.Config(
-        create_app(readiness, random_name),
+        create_app(Parts(database, readiness, api_key, random_name, clock)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -46,11 +48,12 @@ def serve_api(settings: Settings, *, listen_fd: int | None = None) -> None:
     run(_serve(server, listener, readiness), config.get_loop_factory())
 
 
-def required_url(settings: Settings) -> str:
-    if settings.database_url is None:
-        hint = "set it to a PostgreSQL 15 or newer, or start everything with `foliot up`"
-        raise InvalidInput("is not set", field="FOLIOT_DATABASE_URL", hint=hint)
-    return settings.database_url.get_secret_value()
+def _required_key(settings: Settings) -> str:
+    """Without one nobody could be let in, or everybody would be."""
+    if settings.api_key is None:
+        hint = "set it to 16 or more random characters, or start everything with `foliot up`"
+        raise InvalidInput("is not set", field="FOLIOT_API_KEY", hint=hint)
+    return settings.api_key.get_secret_value()
 
 
 def _listener(settings: Settings, listen_fd: int | None) -> socket.socket:

@@ -7,8 +7,6 @@ runs where is written to `server.json` in the data directory and told in a few l
 import asyncio
 import logging
 import os
-import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +14,8 @@ from contextlib import closing, suppress
 from socket import socket
 from typing import Final
 
-from foliot import __version__
 from foliot.embedded import EmbeddedServer
-from foliot.runtime.child import ChildProcess
+from foliot.runtime.child import GRACE_SECONDS, ChildProcess
 from foliot.runtime.clock import Clock, SystemClock
 from foliot.runtime.data_directory import (
     DataDirectoryUnusable,
@@ -29,6 +26,7 @@ from foliot.runtime.data_directory import (
     remove_server_file,
     write_server_file,
 )
+from foliot.runtime.key_file import provide_key
 from foliot.runtime.lifeline import Lifeline
 from foliot.runtime.listener import PortInUse, listen, url_of
 from foliot.runtime.probe import not_ready_because
@@ -39,11 +37,18 @@ from foliot.store.connecting import growing_delays, wait_until_reachable
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.store.migrate import migrate
 from foliot.store.url import without_password
+from foliot.wiring.connections import connection_options
+from foliot.wiring.greeting import Facts, greeting
 
 log = logging.getLogger(__name__)
 
 URL: Final = variable("database_url")
 URL_FILE: Final = file_variable("database_url")
+POOLER: Final = variable("database_pooler")
+KEY: Final = variable("api_key")
+KEY_FILE: Final = file_variable("api_key")
+# What no child knows unless it is told.
+SECRET: Final = frozenset({URL, URL_FILE, KEY, KEY_FILE})
 POLL_SECONDS: Final = 0.05
 # After a supervisor was killed, its roles need a moment to notice and to let the port go.
 LEFTOVER_SECONDS: Final = 3.0
@@ -119,17 +124,35 @@ class _LocalServer:
     async def _work(self) -> None:
         self._database_url = await self._provide_database()
         await self._migrate()
-        arguments = ["server", "--role", "api", "--listen-fd", str(self._listener.fileno())]
-        # The address may hold a password: it goes by the environment, which `ps` does not show.
-        environ = {URL: self._database_url}
-        api = self._child(arguments, environ=environ, pass_fds=[self._listener.fileno()])
-        await self._supervisor.start("api", api)
+        # Secrets go by the environment, which `ps` does not show.
+        environ = {URL: self._database_url, POOLER: self._pooler()}
+        await self._start_api(environ)
+        scheduler = self._child(["server", "--role", "scheduler"], environ=environ)
+        await self._supervisor.start("scheduler", scheduler)
         await self._wait_until_ready()
-        for line in self._greeting():
+        for line in greeting(self._facts()):
             self._say(line)
         if self._handlers:
-            await self._check_handlers()
+            await self._start_worker(environ)
         await asyncio.Event().wait()
+
+    async def _start_api(self, environ: Mapping[str, str]) -> None:
+        arguments = ["server", "--role", "api", "--listen-fd", str(self._listener.fileno())]
+        given = self._settings.api_key
+        key = given.get_secret_value() if given else provide_key(self._settings.data_dir)
+        api = self._child(
+            arguments, environ={**environ, KEY: key}, pass_fds=[self._listener.fileno()]
+        )
+        await self._supervisor.start("api", api)
+
+    async def _start_worker(self, environ: Mapping[str, str]) -> None:
+        """A module that does not import is the worker's to tell; nothing else stops for it."""
+        arguments = ["worker", "run", "--patient", *self._handlers]
+        if "queues" not in self._settings.model_fields_set:
+            arguments += ["--queues", "*"]
+        grace_seconds = self._settings.drain_seconds + GRACE_SECONDS
+        worker = self._child(arguments, environ=environ, grace_seconds=grace_seconds)
+        await self._supervisor.start("worker", worker)
 
     async def _provide_database(self) -> str:
         if self._settings.database_url is not None:
@@ -138,11 +161,16 @@ class _LocalServer:
         await self._supervisor.start("postgres", self._postgres)
         return self._postgres.url
 
+    def _pooler(self) -> str:
+        """To a database of our own the way is straight, whatever the settings say of another."""
+        return self._settings.database_pooler if self._postgres is None else "none"
+
     async def _migrate(self) -> None:
         """However often the database goes away meanwhile: a migration is done whole or not at all,
         and which ones are done is read again each time."""
         for delay in growing_delays():
-            await wait_until_reachable(self._database_url, self._clock)
+            options = connection_options(self._settings, "foliot up")
+            await wait_until_reachable(self._database_url, self._clock, options=options)
             try:
                 await migrate(self._database_url, self._clock)
             except (DatabaseUnreachable, CommitUnknown) as loss:
@@ -158,16 +186,17 @@ class _LocalServer:
         *,
         environ: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
+        grace_seconds: float = GRACE_SECONDS,
     ) -> ChildProcess:
-        """Knows the database only if `environ` says it."""
-        secret = {URL, URL_FILE}
-        kept = {key: value for key, value in os.environ.items() if key.upper() not in secret}
+        """Knows a secret only if `environ` says it."""
+        kept = {key: value for key, value in os.environ.items() if key.upper() not in SECRET}
         lifeline = ["--lifeline-fd", str(self._lifeline.read_fd)]
         return ChildProcess(
             # -P: a file in the working directory must not stand in for a module of ours.
             [sys.executable, "-P", "-m", "foliot", *arguments, *lifeline],
             environ=kept | dict(environ or {}),
             pass_fds=[*pass_fds, self._lifeline.read_fd],
+            grace_seconds=grace_seconds,
         )
 
     async def _wait_until_ready(self) -> None:
@@ -177,16 +206,6 @@ class _LocalServer:
                 self._say(f"still waiting for {self._url}: {reason}")
                 slow_at = self._clock.monotonic() + SLOW_AFTER_SECONDS
             await self._clock.sleep(POLL_SECONDS)
-
-    async def _check_handlers(self) -> None:
-        """In a process of its own: whatever the user's code does at import stays there."""
-        check = self._child(["worker", "check", *self._handlers])
-        status = await self._supervisor.run("handlers", check)
-        retry = f"{_command()} worker check {shlex.join(self._handlers)}"
-        if status == 0:
-            self._say("handlers can be imported; this version has no worker to run them yet")
-        else:
-            self._say(f"handlers cannot all be imported; the rest keeps running. Try: {retry}")
 
     def _hear(self, event: RoleEvent) -> None:
         match event:
@@ -209,32 +228,13 @@ class _LocalServer:
         except DataDirectoryUnusable as error:
             self._say(f"{error}; server.json is out of date")
 
-    def _greeting(self) -> list[str]:
-        data = str(self._settings.data_dir)
+    def _facts(self) -> Facts:
         if self._postgres is None:
             database = without_password(self._database_url)
         else:
             database = f"embedded, data in {self._postgres.home.resolve()}"
-        return [
-            f"Foliot {__version__} is ready.",
-            "",
-            f"  API         {self._url}",
-            f"  PostgreSQL  {database}",
-            "",
-            "Try in another terminal:",
-            f"  curl {self._url}/readyz",
-            f"  {_command()} db status --data-dir {shlex.quote(data)}",
-            "",
-            "Ctrl-C stops everything; the data stays.",
-        ]
-
-
-def _command() -> str:
-    """How this user calls us."""
-    if shutil.which("foliot"):
-        return "foliot"
-    called = sys.argv[0]
-    return called if called.endswith("/foliot") else f"{sys.executable} -m foliot"
+        own_key = self._settings.api_key is None
+        return Facts(self._url, self._settings.data_dir, database, self._handlers, own_key)
 
 
 def _ending(status: int) -> str:

@@ -1,0 +1,96 @@
+"""POST requests that may be sent twice and are carried out once.
+
+The key comes in a header or in the body, and holds for a day, for one tenant and one path. The
+second copy is told what the first was. A request that is refused leaves its key free.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+from fastapi import Request
+from starlette.responses import Response
+
+from foliot.api.answers import Answer, answer_from
+from foliot.api.auth import Visit
+from foliot.api.refusals import IdempotencyInFlight
+from foliot.core.errors import InvalidInput
+from foliot.runtime.chance import fresh_id
+from foliot.store.errors import CommitUnknown, DatabaseError
+from foliot.store.request_keys import KeptRequest, RequestKey, begin, keep_answer, release
+
+log = logging.getLogger(__name__)
+
+HEADERS: Final = ("Idempotency-Key", "X-Idempotency-Key")
+BODY_FIELD: Final = "idempotency_key"
+KEY_CHARS_MAX: Final = 255
+REPLAYED: Final = "true"
+
+# Does the work of a request: what it makes has this id, and is known again by this text.
+Work = Callable[[UUID, str], Awaitable[Answer]]
+
+
+async def once(request: Request, visit: Visit, work: Work) -> Response:
+    """Do the work, or say what an earlier copy of the request was answered."""
+    body = await _body(request)
+    key = _key(request, body)
+    if key is None:
+        made = fresh_id()
+        return (await work(made, str(made))).response()
+    route = f"{request.method} {request.url.path}"
+    wanted = RequestKey(visit.tenant_id, route, key, _hash(body))
+    kept = await begin(visit.database, wanted)
+    if kept.answer is not None:
+        return answer_from(kept.answer).response(idempotency_replayed=REPLAYED)
+    if kept.at_work:
+        raise IdempotencyInFlight(key)
+    return (await _do(visit, kept, work)).response()
+
+
+async def _do(visit: Visit, kept: KeptRequest, work: Work) -> Answer:
+    try:
+        answer = await work(kept.id, kept.mark)
+    except CommitUnknown:
+        raise  # it may have been done: the key stays, for the copy that finds out
+    except Exception:
+        with suppress(DatabaseError):
+            await release(visit.database, kept)
+        raise
+    try:
+        await keep_answer(visit.database, kept, answer.text())
+    except DatabaseError as lost:
+        # The work is done. Whoever asks again does it again, under the same ids.
+        log.warning("an answer could not be kept: %s", lost)
+    return answer
+
+
+async def _body(request: Request) -> Any:  # noqa: ANN401 - any JSON; the route has checked it
+    return await request.json() if await request.body() else None
+
+
+def _key(request: Request, body: object) -> str | None:
+    given = {request.headers[name] for name in HEADERS if name in request.headers}
+    if isinstance(body, dict) and body.get(BODY_FIELD) is not None:
+        given.add(body[BODY_FIELD])
+    if not given:
+        return None
+    if len(given) > 1:
+        raise InvalidInput("is given twice, with two values", field=BODY_FIELD, hint="give one")
+    key: object = given.pop()
+    if not isinstance(key, str) or not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
+        raise InvalidInput(
+            "is not a key", field=BODY_FIELD, hint=f"use 1 to {KEY_CHARS_MAX} plain characters"
+        )
+    return key
+
+
+def _hash(body: object) -> bytes:
+    """Equal for equal contents, however they are laid out and whichever way the key came."""
+    if isinstance(body, dict):
+        body = {name: value for name, value in body.items() if name != BODY_FIELD}
+    written = json.dumps(body or None, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(written.encode(), digest_size=16, person=b"foliot-body").digest()

@@ -1,0 +1,1 @@
+"""The paths of the API, one file for each kind of thing."""
