@@ -31,7 +31,7 @@ from foliot.testing.model.player import SILENCE, Player
 from foliot.testing.model.steps import Rescue, Stage
 from foliot.testing.rows import NOW
 
-EXAMPLES: Final = int(os.environ.get("FOLIOT_TEST_EXAMPLES") or 50)
+EXAMPLES: Final = int(os.environ.get("FOLIOT_TEST_EXAMPLES") or 80)
 STEPS: Final = 60
 PICK: Final = st.binary(min_size=PICKS, max_size=PICKS).map(Pick)
 KINDS: Final = st.sampled_from([kind for kind in Kind if kind is not Kind.REGISTER])
