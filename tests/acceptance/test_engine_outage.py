@@ -2,10 +2,12 @@
 as if it had only taken longer."""
 
 import asyncio
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +22,8 @@ from foliot.testing.engine import LONG, Engine, check_every_second
 
 ZOO: Final = Path(__file__).parent / "zoo"
 OUTAGE_SECONDS: Final = 60 if LONG else 20
+# Several looks of a scheduler for the silent, and far less than a worker may be frozen.
+LATER_BY: Final = timedelta(seconds=5)
 EVERY_SECOND: Final = {"type": "CRON", "cron_expression": "* * * * * *"}
 WORKERS: Final = sql("select id, status from foliot.workers order by 1")
 
@@ -62,16 +66,16 @@ def enqueue_stubbornly(engine: Engine, job: dict[str, Any], key: str) -> Callabl
 
 @contextmanager
 def an_outage(postgres: EmbeddedServer, seconds: float) -> Iterator[None]:
-    """Stopped in the midst of everything, as by a crash, and started again."""
+    """Stopped as by a crash, and started again; the block is what happens just before that."""
     began = time.monotonic()
     postgres.kill()
     asyncio.run(postgres.wait())
-    yield
     eventually(
         lambda: time.monotonic() - began > seconds,
         what=f"{seconds} seconds",
         within_seconds=seconds + 5,
     )
+    yield
     asyncio.run(postgres.start())
 
 
@@ -84,6 +88,7 @@ def test_an_outage_of_the_database_costs_nothing_but_time(
         stack.enter_context(engine.api())
         processes = [stack.enter_context(engine.scheduler()) for _ in range(2)]
         processes += [stack.enter_context(engine.worker("--concurrency", "40")) for _ in range(2)]
+        slow = processes[-1]
         make_crons(engine)
         work, apart, stumble = (
             engine.visitor.make_job(name, retry_policy={"initial_delay_seconds": 1})
@@ -102,9 +107,13 @@ def test_an_outage_of_the_database_costs_nothing_but_time(
         insist = enqueue_stubbornly(engine, work, "after all")
         with an_outage(postgres, OUTAGE_SECONDS):
             assert not insist()
+            # It finds its way back later than the schedulers, who might take it for dead.
+            slow.send(signal.SIGSTOP)
         back_at = engine.now()
         eventually(insist, what="an enqueue goes through", within_seconds=5)
         engine.until_settled(back_at, within_seconds=10)
+        engine.until_now(back_at + LATER_BY)
+        slow.send(signal.SIGCONT)
         engine.until_settled(engine.now(), within_seconds=5)
         engine.visitor.pause_crons()
         engine.until_over()

@@ -28,7 +28,7 @@ select count(distinct l.pid) from pg_locks l
    and (l.pid in (select pid from behind)
         or pg_blocking_pids(l.pid) && array(select pid from behind))
 """)
-KEEP_NAME = sql("update foliot.job_names set name = name where name = $1")
+KEEP_NAME = sql("select from foliot.job_names where name = $1 for update")
 
 
 async def owners(database: Database) -> dict[str, JobId]:

@@ -31,7 +31,7 @@ from foliot.testing.model.player import SILENCE, Player
 from foliot.testing.model.steps import Rescue, Stage
 from foliot.testing.rows import NOW
 
-EXAMPLES: Final = int(os.environ.get("FOLIOT_TEST_EXAMPLES") or 80)
+EXAMPLES: Final = int(os.environ.get("FOLIOT_TEST_EXAMPLES") or 60)
 STEPS: Final = 60
 PICK: Final = st.binary(min_size=PICKS, max_size=PICKS).map(Pick)
 KINDS: Final = st.sampled_from([kind for kind in Kind if kind is not Kind.REGISTER])
@@ -64,7 +64,8 @@ OF_THE_HOUSE: Final = [
     Kind.REGISTER,
     Kind.FORGET_CLOCKS,
 ]
-# What a run must have brought about, each at least once in ten examples.
+# What a run must have brought about, each at least once in thirty examples. Rules are switched off
+# by whole examples, so the counts spread widely: the rarest of these came 12 to 65 times in eighty.
 EFFECTS: Final = (
     *("fire START", "fire HOLD", "fire SKIP", "fire CANCEL_PREVIOUS", "fire: missed"),
     *("fire: passed over", "enqueue: CREATED", "enqueue: EXISTS", "enqueue: replayed"),
@@ -74,8 +75,16 @@ EFFECTS: Final = (
     *("finish SUCCEED: SUCCEEDED", "finish FAIL: FAILED", "finish TIME_OUT: TIMED_OUT"),
     *("finish CANCEL: CANCELLED", "finish RETRY: RETRYING", "finish SNOOZE: PENDING"),
     *("finish HAND_BACK: QUEUED", "finish HOLD: WAITING", "finish RETRY: superseded"),
-    *("cancel: CANCELLED", "cancel: NOT_LIVE", "expire: ended", "beat: alive", "beat: dead"),
+    *(
+        "cancel: CANCELLED",
+        "cancel: ASKED",
+        "cancel: NOT_LIVE",
+        "expire: ended",
+        "beat: alive",
+        "beat: dead",
+    ),
     *("worker: buried", "rescue: QUEUED alone", "create: done", "update: done", "pause: done"),
+    *("resume: done", "delete: done"),
     *("limit: set", "queue: paused", "at once: Fire", "at once: ClaimNext", "at once: Finish"),
 )
 
@@ -249,4 +258,4 @@ def effects_of(url: str, examples: int) -> Counter[str]:
 @pytest.mark.timeout(600 + 5 * EXAMPLES)
 def test_whatever_happens_the_tables_are_as_the_model_says(server: DatabaseFactory) -> None:
     effects = effects_of(asyncio.run(server.create()), EXAMPLES)
-    assert not {word: effects[word] for word in EFFECTS if effects[word] * 10 < EXAMPLES}
+    assert not {word: effects[word] for word in EFFECTS if effects[word] * 30 < EXAMPLES}

@@ -56,9 +56,14 @@ def test_a_new_file_is_as_open_as_asked(tmp_path: Path) -> None:
 def test_a_program_that_its_owner_starts_does_not_inherit_it(tmp_path: Path) -> None:
     lock = OwnerLock.take(tmp_path / "lock")
     child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        close_fds=False,
     )
+    assert child.stdout is not None
     try:
+        child.stdout.readline()  # it is another program by now
         lock.release()
         OwnerLock.take(tmp_path / "lock").release()
     finally:

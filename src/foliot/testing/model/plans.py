@@ -341,7 +341,7 @@ def _schedule(pick: Pick) -> Schedule:
     return Schedule(
         ScheduleType.INTERVAL,
         interval_seconds=pick.of([5, 10, 30]),
-        overlap_policy=pick.of([*OverlapPolicy]),
+        overlap_policy=pick.of([*OverlapPolicy, OverlapPolicy.CANCEL_PREVIOUS]),
         misfire_policy=pick.of([*MisfirePolicy]),
         misfire_max_runs=3,
         max_runs=pick.of([None, None, None, None, 3]),
