@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help up setup test test-postgres test-pooler bench-store soak check format lock clean runtime
+.PHONY: help up setup test test-postgres test-pooler test-long bench-store soak check format lock clean runtime
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,9 @@ test-postgres: setup ## run the store's tests on the other PostgreSQL versions
 
 test-pooler: setup ## run the store's tests through pgbouncer in transaction mode
 	@sh scripts/test-pooler $(ARGS)
+
+test-long: setup ## the whole engine for as long as its promises name: about eight minutes
+	@FOLIOT_TEST_LONG=1 $(BIN)/pytest tests/acceptance/test_engine_*.py $(ARGS)
 
 bench-store: setup ## rows/s of the store's stages beside a bare baseline (ARGS="--quick")
 	@$(BIN)/python -m bench.store_stages $(ARGS)

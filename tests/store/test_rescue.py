@@ -11,9 +11,10 @@ from foliot.core.model import ErrorType, Failure
 from foliot.core.states import ExecutionEvent as Event
 from foliot.core.states import ExecutionState as State
 from foliot.store.cancelling import cancel
-from foliot.store.claiming import ClaimRequest, claim
+from foliot.store.claiming import ClaimRequest, Look, claim
 from foliot.store.database import Database
 from foliot.store.finishing import FinishReport, Outcome, finish
+from foliot.store.releasing import release_due
 from foliot.store.rescuing import (
     RescueReport,
     Verdict,
@@ -26,13 +27,21 @@ from foliot.store.rescuing import (
 from foliot.store.statements import statement
 from foliot.store.workers import bury_silent
 from foliot.testing.database import sql
-from foliot.testing.rows import DEFAULT_TENANT, NOW, ExecutionRow, make_job, make_worker
+from foliot.testing.rows import (
+    DEFAULT_TENANT,
+    NOW,
+    ExecutionRow,
+    make_execution,
+    make_job,
+    make_worker,
+)
 from foliot.testing.running import counts, live_row, make_running, only_attempt
 
 LATER = NOW + timedelta(minutes=1)
 LIVE = sql("select * from foliot.executions order by id")
 DEFINE = sql("update foliot.job_versions set definition = definition || $2 where job_id = $1")
 HOLD = sql("select 1 from foliot.executions where id = $1 for update")
+DIE = sql("update foliot.workers set status = 'DEAD' where id = $1")
 FORGET = sql("delete from foliot.workers where id = $1")
 
 
@@ -108,6 +117,30 @@ async def test_at_its_last_attempt_or_its_last_crash_it_is_a_dead_letter(
     }
     assert (await only_attempt(database, last))["final"]
     assert await counts(database) == (0, 2, 2, 2)
+
+
+async def test_what_kills_every_worker_before_it_can_tell_ends_as_a_dead_letter(
+    database: Database,
+) -> None:
+    """Nobody ever says that it began: five lost claims are enough to think so."""
+    job = await make_job(database)
+    await database.execute(DEFINE, job.job_id, {"retry_policy": {"max_crashes": 2}})
+    execution = await make_execution(database, job)
+    attempts = []
+    for round_ in range(9):
+        now = NOW + timedelta(seconds=round_)
+        worker = await make_worker(database)
+        request = ClaimRequest(worker, "default", [job.lane_id], 1, Look.EVERYWHERE)
+        (claimed,) = await claim(database, request, now)
+        await database.execute(DIE, worker)
+        (state,) = (await rescue_lost(database, now=now)).changed.values()
+        if state is State.FAILED:
+            break
+        attempts.append((await live_row(database, execution))["attempt_number"])
+        await release_due(database, now=now)
+    assert (claimed.fence, attempts) == (8, [0, 0, 0, 0, 0, 1, 2])
+    letters = await database.fetch(sql("select reason from foliot.dead_letters"))
+    assert [row["reason"] for row in letters] == ["POISON"]
 
 
 async def test_what_was_asked_to_stop_is_cancelled_by_the_rescue(database: Database) -> None:

@@ -65,7 +65,7 @@ OF_THE_HOUSE: Final = [
     Kind.FORGET_CLOCKS,
 ]
 # What a run must have brought about, each at least once in thirty examples. Rules are switched off
-# by whole examples, so the counts spread widely: the rarest of these came 12 to 65 times in eighty.
+# by whole examples, so the counts spread widely: the rarest came 4 to 65 times in eighty.
 EFFECTS: Final = (
     *("fire START", "fire HOLD", "fire SKIP", "fire CANCEL_PREVIOUS", "fire: missed"),
     *("fire: passed over", "enqueue: CREATED", "enqueue: EXISTS", "enqueue: replayed"),

@@ -3,7 +3,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foliot.core.model import RetryPolicy
-from foliot.core.poison import CrashDecision, Death, QueueAgain, RunAlone, after_death, is_poisoned
+from foliot.core.poison import (
+    CrashDecision,
+    Death,
+    QueueAgain,
+    RunAlone,
+    after_death,
+    death_of,
+    is_poisoned,
+)
 from foliot.core.retry import DeadLetterReason, GiveUp
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -88,3 +96,21 @@ def test_three_failures_within_the_window_are_poison_where_the_job_asks(
 ) -> None:
     failed_at = [NOW - timedelta(seconds=each) for each in seconds_ago]
     assert is_poisoned(RetryPolicy(poison_window_seconds=window), failed_at, NOW) is poisoned
+
+
+@pytest.mark.parametrize(
+    ("said_begun", "run_alone", "fence", "death"),
+    [
+        (False, False, 1, Death.NOT_STARTED),
+        (False, True, 5, Death.NOT_STARTED),
+        (False, False, 6, Death.SHARED),
+        (False, True, 6, Death.ALONE),
+        (True, False, 1, Death.SHARED),
+        (True, True, 1, Death.ALONE),
+    ],
+)
+def test_what_was_claimed_five_times_without_an_attempt_counts_as_begun(
+    said_begun: bool, run_alone: bool, fence: int, death: Death
+) -> None:
+    found = death_of(said_begun=said_begun, run_alone=run_alone, fence=fence, attempt_number=1)
+    assert found is death

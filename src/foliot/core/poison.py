@@ -16,6 +16,7 @@ from foliot.core.model import RetryPolicy
 from foliot.core.retry import DeadLetterReason, GiveUp
 
 POISON_FAILURES: Final = 3
+UNCOUNTED_CLAIMS_MAX: Final = 5
 
 
 class Death(StrEnum):
@@ -24,6 +25,17 @@ class Death(StrEnum):
     NOT_STARTED = "NOT_STARTED"  # claimed, still in the worker's hands
     SHARED = "SHARED"  # running in a process that ran or could run others
     ALONE = "ALONE"  # running in a child process of its own
+
+
+def death_of(*, said_begun: bool, run_alone: bool, fence: int, attempt_number: int) -> Death:
+    """How it was when its worker died, by what the worker had said.
+
+    A worker says what it has begun up to a second late. What kills its worker within that second
+    would never count: so what was claimed five times without an attempt counts as begun.
+    """
+    if not said_begun and fence - attempt_number < UNCOUNTED_CLAIMS_MAX:
+        return Death.NOT_STARTED
+    return Death.ALONE if run_alone else Death.SHARED
 
 
 @dataclass(frozen=True, slots=True)

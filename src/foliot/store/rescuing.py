@@ -16,7 +16,7 @@ import asyncpg
 from foliot.core.fingerprint import fingerprint
 from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.model import ErrorType, Failure, RetryPolicy
-from foliot.core.poison import Death, QueueAgain, after_death
+from foliot.core.poison import QueueAgain, after_death, death_of
 from foliot.core.retry import DeadLetterReason, GiveUp, Retry, decide, event_of
 from foliot.core.states import ExecutionEvent, ExecutionState
 from foliot.store.database import Database
@@ -76,9 +76,12 @@ def judge_lost(lost: Lost) -> Verdict:
     """Its worker died."""
     if lost.cancel_requested:
         return _verdict(lost, ExecutionEvent.CANCEL, WORKER_LOST)
-    death = Death.NOT_STARTED
-    if lost.started:
-        death = Death.ALONE if lost.run_alone else Death.SHARED
+    death = death_of(
+        said_begun=lost.started,
+        run_alone=lost.run_alone,
+        fence=lost.fence,
+        attempt_number=lost.attempt_number,
+    )
     decision = after_death(lost.retry_policy, lost.attempt_number, lost.crash_count, death)
     if isinstance(decision, GiveUp):
         return _verdict(lost, ExecutionEvent.FAIL, WORKER_LOST, dead_letter=decision.reason)

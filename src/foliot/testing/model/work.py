@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from foliot.core.ids import ExecutionId, TenantId, WorkerId
-from foliot.core.poison import Death, QueueAgain, after_death
+from foliot.core.poison import QueueAgain, after_death, death_of
 from foliot.core.retry import GiveUp
 from foliot.core.states import EXECUTION, TERMINAL, ExecutionEvent, ExecutionState, advance
 from foliot.core.states import WorkerState as W
@@ -145,9 +145,12 @@ def rescue(model: StoreModel, execution_id: ExecutionId, now: datetime) -> Execu
     worker_id = row.worker_id
     if worker_id is None:
         raise Disagreement(f"{execution_id} was rescued, and nobody has it")
-    death = Death.NOT_STARTED
-    if execution_id in model.workers[worker_id].started:
-        death = Death.ALONE if row.run_alone else Death.SHARED
+    death = death_of(
+        said_begun=execution_id in model.workers[worker_id].started,
+        run_alone=row.run_alone,
+        fence=row.fence,
+        attempt_number=row.attempt_number,
+    )
     verdict = after_death(row.retry_policy, row.attempt_number, row.crash_count, death)
     outcome = Outcome(execution_id, row.fence, E.LOSE)
     if isinstance(verdict, GiveUp):
