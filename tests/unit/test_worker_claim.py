@@ -31,16 +31,26 @@ def test_a_queue_is_looked_at_near_then_far_then_everywhere() -> None:
     seen = []
     for tenths in range(0, 211, 5):
         look = glances.choose("default", tenths / 10)
-        glances.done("default", look, tenths / 10)
+        glances.done("default", look, tenths / 10, tenths / 10)
         seen.append(look)
     assert seen[0] is Look.EVERYWHERE
     assert seen[1:5] == [Look.NEAR, Look.FAR, Look.NEAR, Look.FAR]
     assert [place for place, look in enumerate(seen) if look is Look.EVERYWHERE] == [0, 20, 40]
 
 
+def test_a_look_that_takes_long_is_taken_less_often() -> None:
+    glances = Glances()
+    glances.done("default", Look.EVERYWHERE, 0.0, 2.0)
+    assert glances.choose("default", 39.9) is Look.FAR
+    assert glances.choose("default", 40.0) is Look.EVERYWHERE
+    glances.done("default", Look.FAR, 0.0, 0.1)
+    assert glances.choose("default", 1.9) is Look.NEAR
+    assert glances.choose("default", 2.0) is Look.FAR
+
+
 def test_queues_are_looked_at_each_in_its_own_time() -> None:
     glances = Glances()
-    glances.done("a", Look.EVERYWHERE, 0.0)
+    glances.done("a", Look.EVERYWHERE, 0.0, 0.0)
     assert glances.choose("a", 0.5) is Look.NEAR
     assert glances.choose("b", 0.5) is Look.EVERYWHERE
 

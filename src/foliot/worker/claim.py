@@ -28,6 +28,7 @@ LANES_SECONDS: Final = 3.0
 LANES_SECONDS_IDLE: Final = 0.5
 FAR_SECONDS: Final = 1.0
 EVERYWHERE_SECONDS: Final = 10.0
+PAUSE_PER_SECOND: Final = 20.0
 IDLE_SECONDS_MIN: Final = 0.05
 IDLE_SECONDS_MAX: Final = 0.25
 FULL_SECONDS: Final = 0.25
@@ -52,7 +53,12 @@ def pause_seconds(report: ClaimReport, previous: float) -> float:
 
 class Glances:
     """How far below its mark a queue is looked at: near most of the time, farther each second,
-    everywhere each tenth second."""
+    everywhere each tenth second.
+
+    While a snapshot is pinned, a look everywhere walks over all that was claimed since (a second
+    for two million), so it is taken less often, for a twentieth of the time at the most; and one
+    that failed counts as one that was taken.
+    """
 
     def __init__(self) -> None:
         self._far_at: dict[str, float] = {}
@@ -63,11 +69,12 @@ class Glances:
             return Look.EVERYWHERE
         return Look.FAR if now >= self._far_at.get(queue, now) else Look.NEAR
 
-    def done(self, queue: str, look: Look, now: float) -> None:
+    def done(self, queue: str, look: Look, asked_at: float, now: float) -> None:
+        pause = (now - asked_at) * PAUSE_PER_SECOND
         if look is Look.EVERYWHERE:
-            self._everywhere_at[queue] = now + EVERYWHERE_SECONDS
+            self._everywhere_at[queue] = asked_at + max(EVERYWHERE_SECONDS, pause)
         if look is not Look.NEAR:
-            self._far_at[queue] = now + FAR_SECONDS
+            self._far_at[queue] = asked_at + max(FAR_SECONDS, min(pause, EVERYWHERE_SECONDS))
 
 
 class Claimer:
@@ -132,8 +139,10 @@ class Claimer:
         asked_at = self._clock.monotonic()
         look = self._glances.choose(queue, asked_at)
         request = ClaimRequest(self._worker_id, queue, self._lanes[queue], wanted, look)
-        claims = await claim(self._database, request, now)
-        self._glances.done(queue, look, asked_at)
+        try:
+            claims = await claim(self._database, request, now)
+        finally:
+            self._glances.done(queue, look, asked_at, self._clock.monotonic())
         if claims:
             EXECUTIONS_CLAIMED.labels(queue).inc(len(claims))
             await self._take(claims)
