@@ -377,3 +377,13 @@ async def test_the_database_says_when_it_is_available(database: Database) -> Non
         "select statement_timestamp() - available_at < interval '1 min' from foliot.executions"
     )
     assert await database.fetch_value(late)
+
+
+async def test_of_two_limits_for_one_key_the_lower_counts_each_time(database: Database) -> None:
+    job = await make_job(database)
+    wanted = [
+        Wanted(job.job_id, concurrency=key_limit(DEFAULT_TENANT, "k", most)) for most in (1, 2)
+    ]
+    for number in range(3):
+        await enqueue(database, Request(DEFAULT_TENANT, "bulk", f"r{number}", NOW), wanted, NOW)
+        assert await database.fetch_value(sql("select max_running from foliot.limits")) == 1

@@ -214,6 +214,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.player.fire_what_was_staged(kind, pick)
 
     @rule(pick=PICK)
+    def claimed_in_vain(self, pick: Pick) -> None:
+        self.player.claim_in_vain(pick)
+
+    @rule(pick=PICK)
     def cancelled_while_it_ends(self, pick: Pick) -> None:
         self.player.cancel_what_ends(pick)
 

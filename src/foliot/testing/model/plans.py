@@ -174,7 +174,7 @@ class Plans:
         if not self.asks:
             return None
         step = replace(pick.of(self.asks), now=self.now)
-        if pick.below(4) == 3 and (other := self.enqueue(model, pick)):
+        if pick.below(2) and (other := self.enqueue(model, pick)):
             return replace(step, contents=other.contents)
         return step
 
@@ -201,7 +201,7 @@ class Plans:
             delay_seconds=delay,
             run_at=run_at,
             unique_key=pick.of([None, None, "one", "two"]),
-            concurrency=pick.of([None, None, _key(job, "shared", most)]),
+            concurrency=pick.of([None, _key(job, "shared", most)]),
         )
 
     def _ask(self, tenant_id: TenantId, contents: tuple[Wanted, ...] | Instants) -> Ask:
@@ -237,7 +237,7 @@ class Plans:
         if not workers:
             return None
         lanes = [lane for (of, _), lane in sorted(model.lanes.items()) if of == queue]
-        lanes = lanes if pick.below(4) else [pick.of(lanes)]
+        lanes = lanes if pick.below(2) else [pick.of(lanes)]
         request = ClaimRequest(pick.of(workers), queue, lanes, 1 + pick.below(4), pick.of([*Look]))
         return ClaimNext(request, self.now)
 

@@ -1,6 +1,7 @@
 """Does steps, one or two at a time, and what must come before so that they find something to do."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -8,7 +9,7 @@ from foliot.core.states import ExecutionEvent, JobState, WorkerState
 from foliot.store.finishing import Outcome
 from foliot.testing.model import passes, work
 from foliot.testing.model.brief import brief
-from foliot.testing.model.changes import Leave
+from foliot.testing.model.changes import Leave, LeaveWork, PauseQueue
 from foliot.testing.model.ground import TENANTS, Ground
 from foliot.testing.model.kinds import PLANNERS, Kind
 from foliot.testing.model.plans import Pick, Plans
@@ -139,8 +140,8 @@ class Player:
                 self.act(Finish(row.worker_id, (outcome,), now))
 
     def need_room(self, pick: Pick) -> None:
-        """For one that waits for a slot, if others have it."""
-        for held in pick.some(passes.held(self.model), 1):
+        """For one that waits for a slot, if others have it; or else it must go on waiting."""
+        for held in pick.some(passes.held(self.model), 1) if pick.below(2) else ():
             keys = set(held.limit_keys or ())
             holders = [row for row in self.model.live.values() if row.rank is not None]
             self.end([row for row in holders if keys & set(row.limit_keys or ())][:1])
@@ -173,6 +174,21 @@ class Player:
         """A job changes, and then somebody fires it as it was."""
         self.do(kind, pick)
         self.act(self.plans.fire_again())
+
+    def claim_in_vain(self, pick: Pick) -> None:
+        """What waits in a queue that was paused, or for a worker that has left."""
+        self.need(Kind.CLAIM, pick)
+        claim = self.plans.claim(self.model, pick)
+        if claim is None:
+            return
+        request, now = claim.request, self.plans.now
+        if pick.below(2):
+            self.act(PauseQueue(request.queue, paused=True, now=now))
+        else:
+            self.act(LeaveWork(request.worker_id, pick.of([*Leave]), frozenset()))
+        self.act(replace(claim, now=self.plans.now))
+        if request.queue in self.model.paused_queues:
+            self.act(PauseQueue(request.queue, paused=False, now=self.plans.now))
 
     def cancel_what_ends(self, pick: Pick) -> None:
         """A request to cancel, just when the worker is done."""
