@@ -10,14 +10,13 @@ import asyncpg
 from bench.contender import DAY, RESULT, Call, Claimed, Due
 from foliot.core.ids import JobId, scheduled_execution
 from foliot.runtime.clock import SystemClock
+from foliot.store.claiming import BACK_SECONDS, Look
 from foliot.store.migrate import migrate
 from foliot.store.statements import statement
 
 TENANT: Final = UUID("00000000-0000-8000-8000-000000000001")
 QUEUE: Final = "default"
 LANE: Final = 1
-# As a worker claims most of the time; see store.claiming.
-NEAR_SECONDS: Final = 1.0
 
 FIRE: Final = statement("jobs/fire_due").sql
 CLAIM: Final = statement("executions/claim_ready").sql
@@ -104,10 +103,10 @@ class FoliotStore:
         return Call(FIRE, (*self._advance(due), *none, *skips, False, False, None))
 
     def claim(self, worker_id: UUID, bite: int, floor: float) -> Call:  # noqa: ARG002  the store keeps its own
-        return self.claim_from(worker_id, bite, NEAR_SECONDS)
+        return self.claim_looking(worker_id, bite, Look.NEAR)
 
-    def claim_from(self, worker_id: UUID, bite: int, seconds_ago: float | None) -> Call:
-        return Call(CLAIM, (worker_id, QUEUE, [LANE], bite, seconds_ago, None))
+    def claim_looking(self, worker_id: UUID, bite: int, look: Look) -> Call:
+        return Call(CLAIM, (worker_id, QUEUE, [LANE], bite, BACK_SECONDS[look], None))
 
     def finish(self, worker_id: UUID, claimed: Sequence[Claimed]) -> Call:
         rows = sorted(claimed)

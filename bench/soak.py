@@ -13,7 +13,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from statistics import median, quantiles
@@ -24,8 +24,9 @@ import asyncpg
 import uvloop
 
 from bench.contender import DAY, Claimed, Due
-from bench.foliot_store import NEAR_SECONDS, FoliotStore
+from bench.foliot_store import QUEUE, FoliotStore
 from bench.servers import fresh_server, load_average
+from foliot.worker.claim import Glances
 
 BATCH: Final = 1_000
 SAMPLE_SECONDS: Final = 10.0
@@ -97,27 +98,15 @@ async def fire_steadily(url: str, rate: int, end: float) -> None:
     await db.close()
 
 
-def look_back(began: float) -> Generator[float | None, float, None]:
-    """How far a claim looks, as a worker does it: a second, once a second ten, once in ten all."""
-    far_at, everywhere_at = began + 1, began + 10
-    now = yield NEAR_SECONDS
-    while True:
-        seconds: float | None = NEAR_SECONDS
-        if now >= everywhere_at:
-            seconds, far_at, everywhere_at = None, now + 1, now + 10
-        elif now >= far_at:
-            seconds, far_at = 10.0, now + 1
-        now = yield seconds
-
-
 async def work_steadily(url: str, tally: Tally, end: float) -> None:
     store, worker_id = FoliotStore(), uuid4()
     claiming, finishing = await asyncpg.connect(url), await asyncpg.connect(url)
     await store.add_worker(claiming, worker_id)
-    looks = look_back(time.monotonic())
-    next(looks)
+    glances = Glances()
     while (now := time.monotonic()) < end:
-        rows = await store.claim_from(worker_id, BATCH, looks.send(now)).fetch(claiming)
+        look = glances.choose(QUEUE, now)
+        rows = await store.claim_looking(worker_id, BATCH, look).fetch(claiming)
+        glances.done(QUEUE, look, now, time.monotonic())
         if rows:
             tally.claim_seconds.append(time.monotonic() - now)
             claimed = [Claimed(*row) for row in rows]

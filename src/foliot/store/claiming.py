@@ -35,7 +35,7 @@ class Look(Enum):
     EVERYWHERE = "EVERYWHERE"
 
 
-_BACK_SECONDS: Final = {Look.NEAR: 1.0, Look.FAR: 10.0, Look.EVERYWHERE: None}
+BACK_SECONDS: Final = {Look.NEAR: 1.0, Look.FAR: 10.0, Look.EVERYWHERE: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def claim(
         request.queue,
         list(request.lane_ids),
         request.bite,
-        _BACK_SECONDS[request.look],
+        BACK_SECONDS[request.look],
         now,
     )
     return tuple(Claim(ExecutionId(row["id"]), row["fence"], row["rank"]) for row in rows)
