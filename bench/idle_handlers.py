@@ -1,4 +1,6 @@
-"""Handlers that do nothing, one of each kind."""
+"""Handlers that do nothing, one of each kind; and one that does so for a while."""
+
+import asyncio
 
 from foliot import App
 
@@ -15,3 +17,8 @@ def in_process() -> None: ...
 
 @app.job(in_process=True)
 async def apart() -> None: ...
+
+
+@app.job
+async def nap(seconds: float) -> None:
+    await asyncio.sleep(seconds)

@@ -6,6 +6,7 @@ the file in `FOLIOT_…_FILE`. An empty variable counts as unset. No file is rea
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -25,7 +26,20 @@ PREFIX: Final = "FOLIOT_"
 KEY_CHARS_MIN: Final = 16
 # The test suite's own switches: no command reads a variable that begins so.
 RESERVED_FOR_TESTS: Final = "FOLIOT_TEST_"
-SECRETS: Final = frozenset({"api_key", "database_url"})
+# What a command is told about its attempt: it may start one of ours.
+TOLD_TO_COMMANDS: Final = frozenset(
+    {
+        "FOLIOT_EXECUTION_ID",
+        "FOLIOT_JOB_ID",
+        "FOLIOT_JOB_NAME",
+        "FOLIOT_ATTEMPT_NUMBER",
+        "FOLIOT_FENCE",
+        "FOLIOT_IDEMPOTENCY_KEY",
+        "FOLIOT_SCHEDULED_TIME",
+    }
+)
+SECRETS: Final = frozenset({"api_key", "database_direct_url", "database_url", "secret_keys"})
+_SECRET_KEY: Final = re.compile(r"([A-Za-z0-9_.-]{1,64}):[A-Za-z0-9+/_-]{43}=?")
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,16 @@ def _long_enough(key: SecretStr) -> SecretStr:
     return key
 
 
+def _keys(keys: SecretStr) -> SecretStr:
+    """Each of 256 bits, under an id of its own."""
+    words = re.split(r"[\s,]+", keys.get_secret_value().strip())
+    found = [_SECRET_KEY.fullmatch(word) for word in words]
+    ids = [match[1] for match in found if match]
+    if len(set(ids)) < len(words):
+        raise ValueError
+    return keys
+
+
 def _split(value: object) -> object:
     """`mail, default` is two names."""
     if not isinstance(value, str):
@@ -94,6 +118,11 @@ class Settings(BaseSettings):
         " or transaction (through a pooler in transaction mode)",
         examples=["transaction"],
     )
+    database_direct_url: Annotated[SecretStr, AfterValidator(_postgresql)] | None = Field(
+        None,
+        description="a PostgreSQL address",
+        examples=["postgresql://user:password@host:5432/foliot"],
+    )
     data_dir: Path = Field(Path(".foliot"), description="a folder", examples=["./.foliot"])
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]{1,255}$")] = Field(
         "127.0.0.1",
@@ -102,6 +131,9 @@ class Settings(BaseSettings):
     )
     port: Annotated[int, Field(ge=0, le=65535)] = Field(
         8080, description="a whole number from 0 to 65535, 0 for a free one", examples=["8080"]
+    )
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] | None = Field(
+        None, description="a whole number from 0 to 65535, 0 for a free one", examples=["9100"]
     )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = (
         Field("INFO", description="one of DEBUG, INFO, WARNING, ERROR", examples=["INFO"])
@@ -112,6 +144,12 @@ class Settings(BaseSettings):
         description="a key of 16 or more letters, digits and signs, without spaces",
         examples=["$(openssl rand -hex 24)"],
     )
+    secret_keys: Annotated[SecretStr, AfterValidator(_keys)] | None = Field(
+        None,
+        description="one or more of id:key, where a key is 32 bytes in base64 and no id comes"
+        " twice",
+        examples=["k1:$(openssl rand -base64 32)"],
+    )
     queues: Annotated[Names, Field(min_length=1)] = Field(
         ("default",),
         description="names of queues, separated by commas, * for every one",
@@ -120,6 +158,9 @@ class Settings(BaseSettings):
     concurrency: Annotated[int, Field(ge=1, le=100_000)] = Field(
         16, description="a whole number from 1 to 100000", examples=["16"]
     )
+    poll_seconds: Annotated[float, Field(ge=0.25, le=3600)] = Field(
+        1, description="a number of seconds from 0.25 to 3600", examples=["1"]
+    )
     labels: Names = Field(
         (), description="names of labels, separated by commas", examples=["gpu,large"]
     )
@@ -127,6 +168,19 @@ class Settings(BaseSettings):
     worker_name: str | None = Field(None, description="a name", examples=["mail-1"])
     drain_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
         30, description="a number of seconds from 0 to 86400", examples=["30"]
+    )
+    callbacks_per_host: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, description="a whole number from 1 to 100000", examples=["64"]
+    )
+    callback_allow: Names = Field(
+        (),
+        description="networks, addresses and names that callbacks may reach, separated by commas",
+        examples=["10.2.0.0/16,name.internal:8080"],
+    )
+    commands: Names = Field(
+        (),
+        description="whole paths of programs, separated by commas, * for any",
+        examples=["/usr/bin/backup,/opt/reports/run"],
     )
 
     @classmethod
@@ -185,7 +239,9 @@ def _unknown(environ: Mapping[str, str]) -> Iterator[Problem]:
     known = _known()
     for key in sorted(environ):
         name = key.upper()
-        if not name.startswith(PREFIX) or name.startswith(RESERVED_FOR_TESTS) or name in known:
+        if not name.startswith(PREFIX) or name.startswith(RESERVED_FOR_TESTS):
+            continue
+        if name in known or name in TOLD_TO_COMMANDS:
             continue
         endings = [word.removeprefix(PREFIX) for word in known]
         close = get_close_matches(name.removeprefix(PREFIX), endings, n=1)

@@ -12,6 +12,7 @@ from foliot.store.database import Database
 from foliot.store.finishing import Outcome, finish
 from foliot.store.request_keys import ABANDONED_SECONDS
 from foliot.testing.database import sql
+from foliot.testing.proxy import DatabaseProxy
 from foliot.testing.rows import make_tenant, make_worker
 from foliot.testing.web import KEY, Client, client_of
 
@@ -153,3 +154,44 @@ async def test_after_a_day_a_key_is_new(client: Client, database: Database) -> N
 async def test_a_key_that_cannot_be_kept_is_refused(client: Client, key: str) -> None:
     refused = await client.post("/v1/jobs", JOB, idempotency_key=key)
     assert refused.code == (400, "VALIDATION_ERROR")
+
+
+# What is read for the answer once the change is made, by words of its own.
+READ_FOR_THE_ANSWER = {
+    "/v1/jobs": (b"a.finished_at desc limit $3", {"job_type": "mail", "run_at": "2099-01-01"}),
+    "/v1/executions": (b"as dead_letter_id", {"job": "other"}),
+}
+
+
+@pytest.mark.parametrize("path", READ_FOR_THE_ANSWER)
+async def test_what_was_done_and_could_not_be_told_is_not_done_twice(
+    database: Database, database_url: str, path: str
+) -> None:
+    """The connection is lost after the change, while its answer is read."""
+    words, body = READ_FOR_THE_ANSWER[path]
+    await client_of(database).post("/v1/jobs", {"name": "other"})
+    before = len((await client_of(database).get(path)).body["items"])
+    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+        client = client_of(far)
+        proxy.cut_at(words, deliver=False)
+        lost = await client.post(path, body, idempotency_key="k")
+        assert lost.code == (503, "SCHEDULER_UNAVAILABLE")
+        again = await client.post(path, body, idempotency_key="k")
+        assert again.status in (201, 202)
+        third = await client.post(path, body, idempotency_key="k")
+        assert third.body == again.body
+    assert len((await client_of(database).get(path)).body["items"]) == before + 1
+
+
+@pytest.mark.parametrize("path", READ_FOR_THE_ANSWER)
+async def test_nobody_is_told_that_nothing_was_changed_when_it_was(
+    database: Database, database_url: str, path: str
+) -> None:
+    words, body = READ_FOR_THE_ANSWER[path]
+    await client_of(database).post("/v1/jobs", {"name": "other"})
+    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+        proxy.cut_at(words, deliver=False)
+        lost = await client_of(far).post(path, body)
+    assert lost.status == 503
+    assert "was made" in lost.error["message"]
+    assert "Idempotency-Key" in lost.error["hint"]

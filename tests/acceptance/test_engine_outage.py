@@ -25,7 +25,7 @@ OUTAGE_SECONDS: Final = 60 if LONG else 20
 # Several looks of a scheduler for the silent, and far less than a worker may be frozen.
 LATER_BY: Final = timedelta(seconds=5)
 EVERY_SECOND: Final = {"type": "CRON", "cron_expression": "* * * * * *"}
-WORKERS: Final = sql("select id, status from foliot.workers order by 1")
+WORKERS: Final = sql("select id, status from foliot.workers where capacity > 0 order by 1")
 
 
 @pytest.fixture

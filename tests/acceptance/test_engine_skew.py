@@ -21,7 +21,7 @@ EVERY_SECOND: Final = {
     "overlap_policy": "ALLOW",
     "misfire_policy": "FIRE_ALL",
 }
-WORKERS: Final = sql("select status from foliot.workers")
+WORKERS: Final = sql("select status from foliot.workers where capacity > 0")
 
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="needs libfaketime (apt-get install faketime)"

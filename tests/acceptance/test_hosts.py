@@ -278,7 +278,7 @@ async def test_a_hook_after_hears_the_error(runner: HandlerRunner) -> None:
     assert "after fails: ValueError('no')" in heard.lines()
 
 
-async def test_a_handler_sees_no_database_and_ordinary_signals(runner: HandlerRunner) -> None:
+async def test_a_handler_sees_no_database_and_ignores_no_signal(runner: HandlerRunner) -> None:
     assert await result_of(runner, "surroundings") == [True, []]
 
 

@@ -44,6 +44,9 @@ def test_a_migrated_database_makes_it_ready_and_sigterm_ends_it_cleanly(
             "checks": {
                 "database": {"ok": True, "detail": "the database answers"},
                 "schema": {"ok": True, "detail": body["checks"]["schema"]["detail"]},
+                "instants": {"ok": True, "detail": "no instant has been due for too long"},
+                "leases": {"ok": True, "detail": "no worker has been silent for too long"},
+                "callbacks": {"ok": True, "detail": "no callback has been due for too long"},
             },
         }
         assert headers["x-request-id"]

@@ -22,6 +22,7 @@ from foliot.testing.commands import (
 )
 from foliot.testing.database import sql
 from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.visitor import Visitor
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +61,27 @@ def test_the_greeting_says_what_runs_where_and_what_to_try(running: Ready) -> No
     assert f"PostgreSQL  embedded, data in {running.directory}" in output
     assert f"API key     in {running.directory}/api-key" in output
     assert "Scheduler   runs" in output
-    assert "Worker      none" in output
+    assert "Worker      runs HTTP targets; no handlers: name a module that has some" in output
     assert f"curl {running.url}/readyz" in output
     key = (running.directory / "api-key").read_text().strip()
     assert key not in output
     assert f"db status --data-dir {running.directory}" in output
 
 
+def test_callbacks_may_go_to_this_machine_and_to_no_other_inside(running: Ready) -> None:
+    visitor = Visitor(running.url, (running.directory / "api-key").read_text().strip())
+    job = {"name": "n", "schedule": {"type": "MANUAL"}}
+    for url, status in (("http://10.0.0.1/", 400), ("http://localhost:9/", 201)):
+        body = {**job, "target": {"type": "HTTP", "url": url}}
+        assert visitor.try_call("POST", "/jobs", body)[0] == status
+
+
 def test_the_server_file_says_what_runs_to_its_owner_alone(running: Ready) -> None:
     facts = running.facts
     assert facts.keys() == {"url", "pid", "database_url", "roles"}
     assert facts["pid"] == running.command.pid
-    assert [role["role"] for role in facts["roles"]] == ["postgres", "api", "scheduler"]
+    roles = [role["role"] for role in facts["roles"]]
+    assert roles == ["postgres", "api", "scheduler", "worker"]
     assert all(is_alive(pid) for pid in running.pids.values())
     for name in ("server.json", "api-key"):
         mode = (running.directory / name).stat().st_mode
@@ -153,7 +163,7 @@ def test_another_database_is_used_instead_of_an_embedded_one(
     url = running.facts["database_url"]
     environ = clean_environ(FOLIOT_DATABASE_URL=url)
     with foliot_up(open_folder / "data", environ=environ) as second:
-        assert list(second.pids) == ["api", "scheduler"]
+        assert list(second.pids) == ["api", "scheduler", "worker"]
         assert second.facts["database_url"] == url
         assert not (open_folder / "data" / "postgres").exists()
         assert url.split(":")[2].split("@")[0] not in second.command.output
@@ -271,7 +281,7 @@ def test_a_module_that_does_not_import_stops_nothing_and_is_tried_again_once_edi
         assert "Traceback" in output
         assert ready.is_ready()
         tasks.write_text(WORK)
-        assert ready.command.line_with("serves * with work")
+        assert ready.command.line_with("serves *: HANDLER, HTTP work")
         assert output.count("no_such_thing") == ready.command.output.count("no_such_thing")
 
 
@@ -287,7 +297,7 @@ def test_handlers_learn_no_secret_and_leave_nothing_running(
     environ = clean_environ(FOLIOT_DATABASE_URL=database_url, FOLIOT_API_KEY="secret" * 5)
     curious = str(open_folder / "curious.py")
     with foliot_up(open_folder / "data", curious, environ=environ) as ready:
-        ready.command.line_with("serves * with no handler")
+        ready.command.line_with("serves *: HANDLER, HTTP")
         pid, _, known = note.read_text().partition(" ")
     until_gone(int(pid))
     assert "PATH" in known

@@ -23,6 +23,20 @@ def test_settings_are_checked_before_anything_is_touched(open_folder: Path) -> N
     assert not (open_folder / "data").exists()
 
 
+def test_openings_that_cannot_be_read_are_named_before_anything_is_touched(
+    open_folder: Path,
+) -> None:
+    environ = clean_environ(FOLIOT_CALLBACK_ALLOW="loopback,10.0.0.1/8")
+    with foliot("up", "--data-dir", str(open_folder / "data"), environ=environ) as command:
+        assert command.ended() == 2
+        (line,) = command.lines
+    assert line == (
+        "error: FOLIOT_CALLBACK_ALLOW: '10.0.0.1/8' is no network, address or name"
+        " (did you mean 10.0.0.0/8?)"
+    )
+    assert not (open_folder / "data").exists()
+
+
 def refusal_of(directory: Path, before: Callable[[], None] | None = None) -> str:
     place = ["--data-dir", str(directory), "--port", "0"]
     with foliot("up", *place, preexec_fn=before) as command:

@@ -124,8 +124,24 @@ async def test_told_to_leave_a_worker_hands_back_what_does_not_finish(
     rows = await database.fetch(LIVE)
     assert [(row["status"], row["attempt_number"]) for row in rows] == [("QUEUED", 0)] * 3
     assert not any(map(is_alive, pids))
-    status = await database.fetch_value(sql("select status from foliot.workers"))
+    status = await database.fetch_value(sql("select status from foliot.workers where capacity > 0"))
     assert status == "DEAD"
+
+
+async def test_a_worker_that_an_operator_drains_does_not_come_back(
+    database: Database, database_url: str, open_folder: Path
+) -> None:
+    place = Place(open_folder, database_url)
+    drain = sql("update foliot.workers set status = 'DRAINING' where capacity > 0")
+    with place.worker() as worker:
+
+        async def drained() -> int:
+            return await database.execute(drain)
+
+        await soon(drained)
+        assert await asyncio.to_thread(worker.ended) == 0
+    status = await database.fetch(sql("select status from foliot.workers where capacity > 0"))
+    assert [row["status"] for row in status] == ["DEAD"]
 
 
 async def test_told_twice_a_worker_ends_at_once_and_leaves_no_process(
@@ -187,7 +203,9 @@ async def test_a_killed_and_a_frozen_worker_lose_nothing_and_double_nothing(
         hosts = await asyncio.to_thread(place.until_begun, 2)
 
         async def known_to_have_begun() -> bool:
-            said = await database.fetch(sql("select cardinality(started) from foliot.workers"))
+            said = await database.fetch(
+                sql("select cardinality(started) from foliot.workers where capacity > 0")
+            )
             return [row[0] for row in said].count(1) == 2
 
         await soon(known_to_have_begun)
@@ -253,5 +271,7 @@ async def test_what_ends_while_the_database_is_away_is_written_once_it_is_back(
             rows = await until_done(database, 8)
             assert {(row["status"], row["fence"]) for row in rows} == {("SUCCEEDED", 1)}
             assert await database.fetch(LIVE) == []
-            workers = await database.fetch(sql("select status from foliot.workers"))
+            workers = await database.fetch(
+                sql("select status from foliot.workers where capacity > 0")
+            )
             assert [row["status"] for row in workers] == ["ACTIVE"]

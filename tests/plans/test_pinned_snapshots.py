@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest_asyncio
@@ -128,4 +129,113 @@ async def test_a_release_begins_above_what_was_released(
         _, read = await entries(db, "executions_release", release, low, BATCH, LAST)
         assert BATCH <= read <= FEW
         _, read = await entries(db, "executions_release", release, None, BATCH, LAST)
+        assert read >= TAKEN
+
+
+ROUNDS: Final = 12
+DUE: Final = """
+select id, next_instant from foliot.jobs order by id limit $1"""
+DAY: Final = timedelta(days=1)
+
+
+class Rounds:
+    """The same jobs fired, claimed and finished over and over, with statistics that were taken
+    when nothing was under way: to a planner the table seems to have no rows, and many pages."""
+
+    def __init__(self, db: asyncpg.Connection, worker_id: UUID) -> None:
+        self._db = db
+        self._worker_id = worker_id
+        self._jobs: list[UUID] = []
+        self._now = LAST
+
+    async def begin(self) -> None:
+        rows = await self._db.fetch(DUE, BATCH)
+        self._jobs = [row["id"] for row in rows]
+        await self._db.execute("update foliot.jobs set next_instant = $1, next_run_at = $1", LAST)
+
+    async def fire(self) -> int:
+        ids = sorted(uuid4() for _ in self._jobs)
+        count = len(ids)
+        arguments = [["default"], [DEFAULT_TENANT], self._jobs, None, [self._now] * count]
+        arguments += [[1] * count, [self._now + DAY] * count, *[None] * 6, ids, *[None] * 7]
+        return await self._read("jobs/fire_due", *arguments, False, False, self._now)
+
+    async def claim(self) -> int:
+        arguments = (self._worker_id, "default", [1], BATCH, 1.0, self._now)
+        return await self._read("executions/claim_ready", *arguments)
+
+    async def finish(self) -> int:
+        rows = await self._db.fetch("select id, fence from foliot.executions order by id")
+        ids, fences = [row["id"] for row in rows], [row["fence"] for row in rows]
+        sent = (self._worker_id, ids, fences, *[None] * 9, self._now)
+        read = await self._read("executions/finish", *sent)
+        await self._db.execute("analyze foliot.executions")
+        self._now += DAY
+        return read
+
+    async def _read(self, name: str, *arguments: object) -> int:
+        """Entries of all indexes of the live table that the statement has read."""
+        async with self._db.transaction():
+            _, touched = await measure(self._db, statement(name).sql, *arguments)
+        return sum(
+            count for index, count in touched.entries.items() if index.startswith("executions_")
+        )
+
+
+async def test_firing_claiming_and_finishing_read_no_more_after_many_rounds(
+    server: DatabaseFactory, db: asyncpg.Connection
+) -> None:
+    rounds = Rounds(db, await db.fetchval(WORKER, NOW))
+    await rounds.begin()
+    async with pinned(db, server):
+        reads = [
+            (await rounds.fire(), await rounds.claim(), await rounds.finish())
+            for _ in range(ROUNDS)
+        ]
+    assert await db.fetchval("select count(*) from foliot.attempts") == ROUNDS * BATCH
+    for last in reads[-1]:
+        assert last <= 5 * BATCH, reads
+
+
+HELD: Final = """
+update foliot.executions e set status = 'RUNNING', worker_id = $1, claimed_at = $2, rank = null
+ where e.id in (select e.id from foliot.executions e where e.worker_id is null
+                 order by e.scheduled_time limit $3)
+returning e.id"""
+NOBODY: Final = UUID(int=0)
+
+
+async def test_what_a_worker_has_finished_is_not_read_again(
+    server: DatabaseFactory, db: asyncpg.Connection
+) -> None:
+    """Neither by itself, when it looks for what to stop, nor by who rescues what it left behind."""
+    await db.execute(EXECUTIONS, "QUEUED")
+    worker_id = await db.fetchval(WORKER, NOW)
+    async with pinned(db, server):
+        await db.execute(HELD, worker_id, NOW - 3600 * SECOND, TAKEN)
+        await db.execute("delete from foliot.executions where worker_id = $1", worker_id)
+        held = [row["id"] for row in await db.fetch(HELD, worker_id, NOW, BATCH)]
+        await db.execute("update foliot.executions set cancel_requested_at = $1", NOW)
+        stop = statement("workers/list_cancelled").sql
+        rows, read = await entries(db, "executions_pkey", stop, worker_id, held)
+        assert rows == BATCH
+        assert read <= FEW
+        # One of them it began long ago.
+        await db.execute(
+            "update foliot.executions set claimed_at = $2 where id = $1",
+            held[0],
+            NOW - 3600 * SECOND,
+        )
+        await db.execute(
+            "update foliot.workers set status = 'DEAD', started = $2 where id = $1",
+            worker_id,
+            held[:9],
+        )
+        left = statement("executions/list_left").sql
+        rows, read = await entries(db, "executions_worker", left, NOBODY, NOBODY, TAKEN, NOW)
+        assert rows == BATCH
+        assert read <= FEW
+        everywhere = statement("executions/list_lost").sql
+        rows, read = await entries(db, "executions_worker", everywhere, NOBODY, NOBODY, TAKEN)
+        assert rows == BATCH
         assert read >= TAKEN

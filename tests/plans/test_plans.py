@@ -20,9 +20,9 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from foliot.store.claiming import Look
 from foliot.store.statements import every_statement, statement
 from foliot.testing import hot_arguments as hot
+from foliot.testing.cold_statements import COLD
 from foliot.testing.crowd import (
     FIRST,
     HANDFUL,
@@ -33,7 +33,7 @@ from foliot.testing.crowd import (
     id_of,
 )
 from foliot.testing.database import DatabaseFactory
-from foliot.testing.hot_arguments import DAY, MakeArguments, constantly, of_a_job, worker
+from foliot.testing.hot_arguments import DAY, MakeArguments, constantly, of_a_job
 from foliot.testing.rows import DEFAULT_TENANT, NOW
 from foliot.testing.touched import Touched, measure
 
@@ -88,8 +88,15 @@ HOT: Final = {
     "calendars/read_calendar": Hot(constantly(*CALENDAR), 1, 20, 100),
     "calendars/replan_jobs": Hot(hot.replan_jobs, 1, 800, 6_000),
     "calendars/write_calendar": Hot(constantly(*CALENDAR, "{}", NOW), 1, 20, 100),
+    "deliveries/claim": Hot(constantly(BATCH, 45.0, None, NOW), BATCH, 1_500, 4_000),
+    "deliveries/claim of late": Hot(constantly(BATCH, 45.0, 100.0, NOW), BATCH, 1_500, 4_000),
+    "deliveries/end_claim": Hot(hot.of_a_delivery(1, 0, "PENDING", 5.0, "{}", NOW), 1, 20, 100),
+    "deliveries/forget_old": Hot(constantly(NOW + DAY, BATCH), 0, 20, 100),
+    "deliveries/forget_old of a month": Hot(constantly(NOW + 30 * DAY, BATCH), BATCH, 2_500, 1_500),
+    "deliveries/list_of_execution": Hot(hot.of_a_delivery(DEFAULT_TENANT), 1, 20, 100, tenant=True),
+    "deliveries/redeliver": Hot(hot.of_a_delivery(DEFAULT_TENANT, NOW), 1, 20, 100, tenant=True),
     "dependents/follow": Hot(hot.follow, BATCH, 1_000, 8_000),
-    "dependents/gather": Hot(constantly(None, BATCH, None, NOW), BATCH, 3_000, 7_000),
+    "dependents/gather": Hot(constantly(None, BATCH, None, [], NOW), BATCH, 3_000, 7_000),
     "dependents/gather of one child": Hot(hot.gather_one, 1, 20, 100),
     # Of a hundred children.
     "dependents/list_children": Hot(of_a_job("idle"), BATCH, 200, 200),
@@ -100,24 +107,38 @@ HOT: Final = {
     "dependents/read_ancestors": Hot(hot.read_ancestors, 2 * BATCH, 1_400, 4_600),
     "dependents/read_news": Hot(constantly(None, NOW), 1, 20, 100),
     "executions/cancel": Hot(hot.cancel, BATCH, 800, 6_000),
-    "executions/claim_ready": Hot(hot.claim_by("running", Look.FAR), BATCH, 1_500, 4_000),
-    "executions/claim_ready anew": Hot(
-        hot.claim_by("running", Look.EVERYWHERE), BATCH, 1_500, 4_000
-    ),
-    "executions/claim_ready for one tenant": Hot(
-        hot.claim_by("visitor", Look.FAR), BATCH, 1_500, 4_000
-    ),
+    "executions/claim_ready": Hot(hot.claim_far, BATCH, 1_500, 4_000),
+    "executions/claim_ready anew": Hot(hot.claim_anew, BATCH, 1_500, 4_000),
+    "executions/claim_ready for one tenant": Hot(hot.claim_for_one, BATCH, 1_500, 4_000),
     "executions/enqueue": Hot(hot.enqueue_batch, BATCH, 2_000, 10_000),
     "executions/enqueue of the past": Hot(hot.enqueue_the_past, BATCH, 1_000, 10_000),
     "executions/enqueue once more": Hot(hot.enqueue_batch, BATCH, 20, 100, repeated=True),
     "executions/expire": Hot(constantly(BATCH, "{}", "late", NOW), BATCH, 1_600, 6_000),
+    "executions/explain": Hot(hot.explain("queued last"), 1, 2_500, 250),
+    "executions/explain a limit": Hot(hot.explain("limited"), 1, 1_100, 450),
+    "executions/explain an overlap": Hot(hot.explain("overlap"), 1, 450, 200),
+    "executions/explain what runs": Hot(hot.explain("calm"), 1, 20, 100),
     "executions/finish": Hot(hot.finish_batch, 1, 1_000, 6_000),
+    "executions/hand_over": Hot(hot.hand_over_batch, BATCH, 800, 6_000),
     "executions/list_newest": Hot(
-        constantly(DEFAULT_TENANT, *[None] * 12, BATCH), BATCH, 1_000, 4_000, tenant=True
+        constantly(DEFAULT_TENANT, *[None] * 16, BATCH, BATCH, NOW),
+        BATCH,
+        1_500,
+        6_000,
+        tenant=True,
+    ),
+    # One that nothing has: all that may be looked at is, and no more.
+    "executions/list_newest of a handler": Hot(
+        constantly(DEFAULT_TENANT, *[None] * 11, "none", *[None] * 4, BATCH, BATCH, NOW),
+        1,
+        2_000,
+        8_000,
+        tenant=True,
     ),
     # Rows that an enqueue of another test left dead lie under the same job.
     "executions/list_of_job": Hot(hot.list_of_job, 2, 300, 700, tenant=True),
     # These two sort what one worker holds, which its capacity bounds: here 20,000 and 10,000.
+    "executions/list_left": Hot(constantly(LOWEST, LOWEST, BATCH, NOW), BATCH, 21_000, 5_000),
     "executions/list_lost": Hot(constantly(LOWEST, LOWEST, BATCH), BATCH, 21_000, 5_000),
     "executions/list_overdue": Hot(
         constantly(LOWEST, LOWEST, BATCH, NOW + DAY), BATCH, 65_000, 125_000
@@ -126,6 +147,7 @@ HOT: Final = {
         constantly(LOWEST, LOWEST, BATCH, NOW + timedelta(seconds=4)), 0, 20, 1_000
     ),
     "executions/read_claimed": Hot(hot.read_claimed, BATCH, 400, 1_600),
+    "executions/read_held": Hot(hot.read_held, 1, 20, 100, tenant=True),
     "executions/read_next_release": Hot(constantly(NOW, NOW), 1, 1_500, 400),
     "executions/read_outcomes": Hot(hot.read_outcomes, BATCH, 400, 5_000),
     "executions/read_rows": Hot(hot.read_rows, 2 * BATCH, 1_400, 20_000, tenant=True),
@@ -151,6 +173,7 @@ HOT: Final = {
     "jobs/read as its tenant": Hot(
         of_a_job("queued last", DEFAULT_TENANT, NOW), 1, 20, 100, tenant=True
     ),
+    "jobs/read_many": Hot(hot.read_many, BATCH, 600, 2_400),
     "jobs/read_recent": Hot(hot.read_recent, BATCH, 400, 20_000, tenant=True),
     "jobs/read_versions": Hot(of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100),
     "jobs/read_versions as its tenant": Hot(
@@ -165,69 +188,68 @@ HOT: Final = {
     "jobs/stage_due": Hot(constantly(list(range(64)), EARLIER, NOW, BATCH), BATCH, 1_400, 3_000),
     "jobs/update": Hot(hot.update_job, 1, 20, 100),
     "jobs/was_made": Hot(of_a_job("queued last", DEFAULT_TENANT), 1, 20, 100, tenant=True),
-    "lanes/list_servable": Hot(constantly(["default"], None, [], ["work"]), 1, 20, 100),
+    "lanes/list_servable": Hot(
+        constantly(["default"], None, [], ["work"], ["HANDLER"]), 1, 20, 100
+    ),
+    "lanes/list_unserved": Hot(constantly(10.0, 1000, NOW + DAY), 1, 2_100, 1_800),
     "lanes/put_lane": Hot(constantly(*LANE), 0, 20, 100),
     "lanes/read_lane": Hot(constantly(*LANE), 1, 20, 100),
-    "limits/admit_held": Hot(constantly([], BATCH, BATCH, BATCH, NOW), 1, 5_500, 15_000),
+    "ledger/list_jobs": Hot(constantly(None, None, None, BATCH), BATCH, 200, 400),
+    "ledger/list_jobs of a tenant": Hot(
+        constantly(DEFAULT_TENANT, None, None, BATCH), BATCH, 400, 1_200, tenant=True
+    ),
+    "ledger/list_jobs of one": Hot(hot.one_kept_job, 1, 20, 100, tenant=True),
+    "ledger/read_ended": Hot(hot.outcomes_of(10), BATCH, 800, 20_000, tenant=True),
+    "ledger/read_live": Hot(hot.outcomes_of(10), BATCH, 400, 1_600, tenant=True),
+    "ledger/read_schedules": Hot(hot.lock_jobs, BATCH, 400, 1_600, tenant=True),
+    "ledger/read_skips": Hot(hot.outcomes_of(NOW, 10), BATCH, 400, 1_600, tenant=True),
+    "limits/admit_held": Hot(constantly([], 0, BATCH, BATCH, BATCH, 7, NOW), 1, 6_500, 20_000),
+    # A page of all rows, of which none is this tenant's; and a job's, among what is dead.
+    "limits/apply": Hot(constantly(f"tenant:{LOWEST}", None, BATCH), 1, 600, 2_000),
+    "limits/apply to a job": Hot(hot.apply_to_a_job, 1, 300, 700),
+    "limits/forget_starts": Hot(constantly(None, BATCH, NOW), 1, 2_000, 4_000),
     "limits/forget_unnamed": Hot(constantly(None, BATCH), 1, 2_000, 4_000),
+    "limits/note_changes": Hot(hot.note_changes, BATCH, 400, 2_000),
     "limits/put_limits": Hot(hot.put_limits, BATCH // 2, 400, 2_000),
     "logs/append": Hot(hot.append_lines, BATCH, 400, 4_000),
     "logs/read_page": Hot(hot.read_lines, 1, 20, 400),
     # The day after the last of the attempts, and of the logs.
     "partitions/read_missing_days": Hot(constantly(NOW, 7), 2, 20, 100),
+    "queues/pause": Hot(constantly("default", None, NOW), 1, 20, 100),
+    "queues/resume": Hot(constantly("default", None), 0, 20, 100),
     "queues/forget_clocks": Hot(constantly(NOW, BATCH), 1, 1_500, 1_500),
+    "requests/abandon": Hot(constantly(*REQUEST, NOW), 0, 20, 100),
     "requests/begin": Hot(constantly(*REQUEST, b"", NOW, 30.0), 1, 20, 100),
     "requests/forget_old": Hot(constantly(NOW, BATCH), BATCH, 1_500, 1_000),
     "requests/keep_answer": Hot(constantly(*REQUEST, NOW, "{}"), 0, 20, 100),
     "requests/release": Hot(constantly(*REQUEST, NOW), 0, 20, 100),
+    "secrets/delete": Hot(hot.of_a_secret(), 1, 20, 100, tenant=True),
+    "secrets/find": Hot(hot.of_a_secret(), 1, 20, 100, tenant=True),
+    "secrets/list_by_name": Hot(
+        constantly(DEFAULT_TENANT, "", BATCH), BATCH, 300, 600, tenant=True
+    ),
+    "secrets/list_sealed": Hot(constantly(LOWEST, "", BATCH), BATCH, 300, 600),
+    "secrets/put": Hot(hot.of_a_secret(2, "k2", b"", b"", NOW), 1, 20, 100, tenant=True),
+    "secrets/read_sealed": Hot(hot.read_sealed, BATCH, 300, 800),
+    "secrets/rewrap": Hot(hot.of_a_secret(1, b"", "k2", b"n", b""), 1, 20, 100),
+    "schema/read_arrears": Hot(constantly([], None, 10.0, 15.0, NOW), 1, 400, 600),
     "shards/list_schedulers": Hot(constantly(10.0, NOW), 1, 600, 1_000),
+    "signing_keys/add": Hot(hot.of_a_signing_key(2, "k1", b"", b"", 60.0, NOW), 1, 40, 200),
+    "signing_keys/list_numbers": Hot(hot.of_a_signing_key(), 1, 20, 100),
+    "signing_keys/list_sealed": Hot(constantly(LOWEST, 0, BATCH), BATCH, 300, 600),
+    "signing_keys/read_sealed": Hot(hot.of_a_signing_key(NOW), 1, 20, 100),
+    "signing_keys/rewrap": Hot(hot.of_a_signing_key(1, b"", "k2", b"n", b""), 1, 20, 100),
     "tenants/find_tenant": Hot(constantly(DEFAULT_TENANT), 1, 20, 100),
+    "tenants/list_quotas": Hot(constantly(None, BATCH), BATCH, 300, 1_000),
+    "tenants/lock_quotas": Hot(constantly(DEFAULT_TENANT), 1, 20, 100),
+    "tenants/read_callback_allow": Hot(constantly(DEFAULT_TENANT), 1, 20, 100),
     "workers/beat": Hot(hot.beat, 1, 300, 600),
     "workers/bury_silent": Hot(hot.bury, 1, 100, 200),
     "workers/deregister": Hot(hot.deregister, 1, 20, 100),
     "workers/drain": Hot(hot.drain, 1, 20, 100),
     "workers/forget_dead": Hot(constantly(BATCH, NOW), 1, 2_000, 2_000),
-    "workers/list_cancelled": Hot(constantly(worker("calm")), 0, 300, 600),
+    "workers/list_cancelled": Hot(hot.list_cancelled, 0, 300, 600),
     "workers/register": Hot(hot.register_worker, 1, 20, 100),
-}
-
-# The others, by why they need no guard.
-COLD: Final = {
-    "somebody wants a count of all that a tenant has, or the whole of it in another order": {
-        "executions/count",
-        "jobs/count",
-        "jobs/list_by_name",
-        "jobs/list_soonest",
-    },
-    "it counts what the workers of a page hold, for people": {"workers/list_page"},
-    "it reads no table": {
-        "jobs/read_time",
-        "schema/lock_migrations",
-        "schema/read_clock",
-        "tenants/enter_tenant",
-        "workers/read_hearing",
-    },
-    "there are 64 shards, and a row for each scheduler of a day": {
-        "shards/forget_silent",
-        "shards/give",
-        "shards/read",
-        "shards/renew",
-        "shards/take",
-    },
-    "it reads the server's catalog and settings, when a node starts": {
-        "schema/has_migrations",
-        "schema/read_drops",
-        "schema/read_safety",
-    },
-    "its table has a row for each migration, or for each function": {
-        "schema/forget_functions",
-        "schema/read_applied",
-        "schema/read_functions",
-        "schema/read_readiness",
-        "schema/record_applied",
-        "schema/record_function",
-    },
-    "once a day, on a partition that is empty as a rule": {"partitions/create_day"},
 }
 
 

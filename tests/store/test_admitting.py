@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,15 +10,16 @@ from uuid import UUID
 
 import pytest
 
-from foliot.core.ids import ExecutionId, TenantId, WorkerId
-from foliot.core.limits import key_limit, queue_limit, tenant_limit
+from foliot.core.ids import ExecutionId, JobId, TenantId, WorkerId
+from foliot.core.limits import job_limit, key_limit, tenant_limit
 from foliot.core.states import ExecutionEvent
-from foliot.store.admitting import Place, admit_held, put_limits
+from foliot.store.admitting import STRANDED_SECONDS, Place, admit_held, put_limits, withdraw
 from foliot.store.claiming import ClaimRequest, claim
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.finishing import Outcome, finish
+from foliot.store.queues import pause_queue
 from foliot.store.releasing import release_due
 from foliot.testing.database import sql
 from foliot.testing.rows import (
@@ -27,6 +29,7 @@ from foliot.testing.rows import (
     JobRow,
     make_executions,
     make_job,
+    make_lane,
     make_tenant,
     make_worker,
 )
@@ -50,6 +53,7 @@ EVENTS = [
     ExecutionEvent.RETRY,
     ExecutionEvent.HAND_BACK,
 ]
+END = sql("delete from foliot.executions where id = $1")
 HOLDERS = sql("select count(*) from foliot.executions where rank is not null")
 LEFT = sql("select count(*) from foliot.executions")
 KILL_ONE = sql(
@@ -101,12 +105,26 @@ async def test_as_many_go_as_there_are_slots_the_oldest_first(database: Database
     assert row["queued_at"] == NOW
 
 
-async def test_the_more_urgent_go_first(database: Database) -> None:
+async def test_slots_are_drawn_by_urgency_and_nobody_starves(database: Database) -> None:
+    """Of 32 + 1 draws one goes to the least urgent, who has waited longest."""
     job = await make_job(database)
-    await limit(database, a=2)
-    await waiting(database, job, 3, "key:a", priority=5)
-    urgent = await waiting(database, job, 1, "key:a", priority=1)
-    assert ids(urgent) < await admitted(database)
+    await limit(database, a=1)
+    drawn = Counter[int]()
+    first = dict.fromkeys((1, 10), 0)
+    waits = {
+        priority: [row.execution_id for row in rows]
+        for priority in (10, 1)
+        for rows in [await waiting(database, job, 660, "key:a", priority=priority)]
+    }
+    for number in range(660):
+        report = await admit_held(database, chance=number / 660, now=NOW)
+        (gone,) = report.admitted
+        priority = 1 if gone in waits[1] else 10
+        assert waits[priority][first[priority]] == gone, "the longest due of its priority"
+        first[priority] += 1
+        drawn[priority] += 1
+        await database.execute(END, gone)
+    assert 14 <= drawn[10] <= 26, "20 are expected"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +163,55 @@ async def test_a_full_key_does_not_block_rows_under_others(database: Database) -
     behind = await waiting(database, job, 3, "key:t", "key:b")
     free = await waiting(database, job, 2, "key:z")
     assert await admitted(database) == ids(behind[:2], free), "key:z has no limit any more"
+
+
+async def test_what_nobody_is_there_to_run_takes_no_slot(database: Database) -> None:
+    """It came first and is the more urgent: no worker has its label, or its queue is paused."""
+    tenant = await make_tenant(database)
+    gpu = await make_lane(database, requires=["gpu"])
+    await make_lane(database, "other")
+    stuck = await make_job(database, tenant_id=tenant, lane_id=gpu, priority=1)
+    paused = await make_job(database, tenant_id=tenant, queue="other", priority=1)
+    free = await make_job(database, tenant_id=tenant, priority=10)
+    await pause_queue(database, "other")
+    await put_limits(database, [tenant_limit(tenant, 1)])
+    key = f"tenant:{tenant}"
+    await waiting(database, stuck, 3, key)
+    await waiting(database, paused, 3, key)
+    rows = await waiting(database, free, 3, key)
+    await make_worker(database, queues=["*"])
+    await make_worker(database, queues=["*"], labels=["gpu"], tenant_id=DEFAULT_TENANT)
+    assert await admitted(database) == ids(rows[:1])
+    await database.execute(END, rows[0].execution_id)
+    await make_worker(database, labels=["gpu"])
+    await database.execute(sql("delete from foliot.executions where job_id = $1"), free.job_id)
+    assert len(await admitted(database)) == 1, "somebody has the label now"
+
+
+async def test_slots_of_what_nobody_is_there_to_run_go_to_others(database: Database) -> None:
+    tenant = await make_tenant(database)
+    gpu = await make_lane(database, requires=["gpu"])
+    stuck = await make_job(database, tenant_id=tenant, lane_id=gpu)
+    free = await make_job(database, tenant_id=tenant)
+    await put_limits(database, [tenant_limit(tenant, 3)])
+    key, later = f"tenant:{tenant}", NOW + timedelta(seconds=STRANDED_SECONDS)
+    await make_worker(database)
+    worker = await make_worker(database, labels=["gpu"])
+    await waiting(database, stuck, 3, key)
+    assert len(await admitted(database)) == 3
+    (running,) = await claim(database, ClaimRequest(worker, "default", [gpu], 1), NOW)
+    rows = await waiting(database, free, 3, key)
+    assert await withdraw(database, later) == 0, "its worker is there"
+    await database.execute(sql("update foliot.workers set status = 'DEAD' where id = $1"), worker)
+    assert await withdraw(database, later - timedelta(seconds=1)) == 0, "another may come"
+    assert await withdraw(database, later) == 2
+    assert await admitted(database) == ids(rows[:2])
+    (still,) = await database.fetch(
+        sql("select status, rank from foliot.executions where id = $1"), running.execution_id
+    )
+    assert still["status"] == "RUNNING"
+    assert still["rank"] is not None
+    assert await withdraw(database, later) == 0
 
 
 async def test_rows_of_several_lists_share_a_key_in_one_order(database: Database) -> None:
@@ -193,8 +260,9 @@ async def test_a_long_walk_goes_on_where_it_stopped(database: Database) -> None:
 
 async def test_limits_are_set_raised_and_lifted(database: Database) -> None:
     tenant = await make_tenant(database)
-    await put_limits(database, [queue_limit("q", 3), tenant_limit(tenant, 4)])
-    await put_limits(database, [tenant_limit(tenant, 5)], lifted=[queue_limit("q", 1).key])
+    of_a_job = job_limit(tenant, JobId(UUID(int=3)), "name", 3)
+    await put_limits(database, [of_a_job, tenant_limit(tenant, 4)])
+    await put_limits(database, [tenant_limit(tenant, 5)], lifted=[of_a_job.key])
     rows = await database.fetch(sql("select key, max_running from foliot.limits"))
     assert [tuple(row) for row in rows] == [(f"tenant:{tenant}", 5)]
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from foliot.store.database import Database
 from foliot.store.firing import fire_batch
 from foliot.store.job_rows import StoredJob, get, list_versions
 from foliot.store.jobs import pause, resume, update
+from foliot.store.session import Session
 from foliot.store.staging import settle_due, stage_due
 from foliot.store.statements import statement
 from foliot.testing.database import sql
@@ -261,3 +263,27 @@ async def test_changes_edits_and_fires_at_once_lose_no_instant(
     for job in jobs:
         found = await outcomes(database, job)
         assert [at for at, _ in found] == [NINE + n * DAY for n in range(1, 13)]
+
+
+async def test_many_jobs_are_settled_and_planned_with_few_questions(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction has a time limit, and all of its jobs wait for it."""
+    asked: list[str] = []
+    ask = Session._ask
+
+    async def counted(session: Session, name: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        asked.append(name)
+        return await ask(session, name, *rest, **more)
+
+    await put(database, OPEN)
+    jobs = [await daily(database) for _ in range(40)]
+    paused = await daily(database)
+    await pause(database, paused.tenant_id, paused.job_id, changed_by="bob", now=NOW)
+    monkeypatch.setattr(Session, "_ask", counted)
+    await put(database, NO_THURSDAYS, NINE + 2 * DAY + HOUR)
+    assert len(asked) < 20, asked
+    for job in jobs:
+        assert await outcomes(database, job) == [(NINE + DAY, "1"), (NINE + 2 * DAY, "1")]
+    assert await outcomes(database, paused) == [(NINE + DAY, "PAUSED 2")]
+    assert {await next_instant(database, job) for job in (*jobs, paused)} == {NINE + 3 * DAY}

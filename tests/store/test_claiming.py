@@ -197,6 +197,7 @@ async def test_what_was_claimed_can_be_read_without_a_lock(database: Database) -
         one, two = await read_claimed(database, worker, claims)
     assert (one.execution_id, two.execution_id) == (first.execution_id, second.execution_id)
     assert (one.payload, two.payload) == ({"from": "job"}, {"own": 1})
+    assert (one.payload_is_jobs, two.payload_is_jobs) == (True, False)
     assert (one.idempotency_key, two.idempotency_key) == (str(first.execution_id), "k")
     assert (one.fence, one.attempt_number, one.claimed_at) == (1, 1, NOW)
     assert (one.trigger, one.job_name) == (Trigger.SCHEDULE, job.name)

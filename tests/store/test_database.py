@@ -216,16 +216,13 @@ async def test_a_database_that_is_not_open_is_unreachable(database_url: str) -> 
         await database.fetch_value(sql("select 1"))
 
 
-async def test_closing_does_not_wait_for_ever(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("foliot.store.database.CLOSING_SECONDS", 0.05)
+async def test_closing_does_not_wait_for_ever(database_url: str) -> None:
     database = Database(database_url)
     await database.open()
 
     async def work() -> None:
         async with database.transaction() as session:
-            await database.close()
+            await database.close(within_seconds=0.05)
             await session.fetch_value(sql("select 1"))
 
     began = time.monotonic()

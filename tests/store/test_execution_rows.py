@@ -97,5 +97,7 @@ async def test_another_tenants_are_not_found_by_id_or_list(database: Database) -
     (theirs,) = await make_executions(database, job, 1)
     assert await read_executions(database, DEFAULT_TENANT, [theirs.execution_id]) == {}
     for wanted in (ExecutionFilter(), ExecutionFilter(job_id=job.job_id)):
-        page = await list_executions(database, DEFAULT_TENANT, wanted, before=None, limit=10)
+        page = (
+            await list_executions(database, DEFAULT_TENANT, wanted, before=None, limit=10)
+        ).executions
         assert page == []

@@ -2,6 +2,7 @@
 executions that a newer instant replaces."""
 
 import asyncio
+import random
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -29,6 +30,11 @@ RUNNING = (
 LIVE = sql("""
 select scheduled_time, status, hold, cancel_requested_at from foliot.executions
  where job_id = $1 order by scheduled_time
+""")
+SET_POLICY = sql("update foliot.jobs set overlap_policy = $2 where id = $1")
+END_ONE = sql("delete from foliot.executions where job_id = $1 and scheduled_time = $2")
+LET_GO = sql("""
+update foliot.executions set hold = null, status = 'PENDING' where job_id = $1 and hold is not null
 """)
 ENDED = sql("select id, status, error from foliot.attempts where job_id = $1 order by id")
 SKIPPED = sql("""
@@ -182,3 +188,38 @@ async def test_a_long_backlog_costs_a_fire_nothing(database: Database) -> None:
     async with database.transaction() as session:
         await fire_in(session, batch, take=False, now=NOW)
         assert await session.fetch_value(reads) < 50
+
+
+async def test_whether_a_job_is_busy_is_told_rightly_through_every_change(
+    database: Database,
+) -> None:
+    """The one row that a fire remembers stands for all of the job's, or nothing is remembered."""
+    chance = random.Random(20_270_301)
+    job = await make_job(
+        database, every_minute(OverlapPolicy.SKIP), next_instant=NOW, created_at=NOW - MINUTE
+    )
+    seen = set()
+    for number in range(120):
+        now = NOW + number * MINUTE
+        policy = chance.choice([OverlapPolicy.SKIP, OverlapPolicy.SKIP, *OverlapPolicy])
+        await database.execute(SET_POLICY, job.job_id, policy)
+        for row in await database.fetch(LIVE, job.job_id):
+            if chance.random() < 0.4:
+                await database.execute(END_ONE, job.job_id, row["scheduled_time"])
+        if chance.random() < 0.2:
+            await database.execute(LET_GO, job.job_id)
+        before = {row["scheduled_time"]: row for row in await database.fetch(LIVE, job.job_id)}
+        waiting = sum(row["hold"] == "OVERLAP" for row in before.values())
+        running = len(before) - waiting
+        due = await stage_due(database, range(64), low=None, high=now + MINUTE / 2, limit=10)
+        fires = [fire for fire in (settle_due(one, now) for one in due) if fire]
+        await fire_batch(database, fires, now=now)
+        rows = await database.fetch(LIVE, job.job_id)
+        after = {row["scheduled_time"]: row["hold"] for row in rows}
+        decision = decide_batch(policy, running=running, waiting=waiting, fires=1)[0]
+        if decision is OverlapDecision.SKIP:
+            assert now not in after
+        else:
+            assert (after[now] == "OVERLAP") == (decision is not OverlapDecision.START)
+        seen.add((policy, decision))
+    assert len(seen) >= 9

@@ -6,12 +6,13 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from foliot.core.limits import key_limit, queue_limit
+from foliot.core.ids import JobId
+from foliot.core.limits import job_limit, key_limit, tenant_limit
 from foliot.store.admitting import put_limits
 from foliot.store.database import Database
 from foliot.store.enqueuing import Enqueued, Request, Wanted, enqueue
 from foliot.store.forgetting import (
-    ForgottenLimits,
+    Forgotten,
     forget_limits,
     forget_requests,
     forget_workers,
@@ -33,10 +34,11 @@ from foliot.testing.touched import measure
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 KEYS = sql("select key from foliot.limits order by key")
 LIVE_KEYS = sql("select limit_keys from foliot.executions")
-WORKERS = sql("select id from foliot.workers")
+WORKERS = sql("select id from foliot.workers where capacity > 0")
 REQUESTS = sql("select key from foliot.idempotency_keys order by key")
 MEANWHILE = sql("select pg_advisory_xact_lock(77)")
 FORGET = statement("limits/forget_unnamed")
+JOB_LIMIT = job_limit(DEFAULT_TENANT, JobId(DEFAULT_TENANT), "name", 1)
 
 
 def key(name: str) -> str:
@@ -117,7 +119,7 @@ async def test_workers_are_forgotten_a_day_after_their_last_sign(database: Datab
 async def test_a_key_stays_while_an_execution_names_it(database: Database, status: str) -> None:
     await put_limits(database, [key_limit(DEFAULT_TENANT, name, 1) for name in ("used", "gone")])
     await make_execution(database, status=status, limit_keys=["queue:default", key("used")])
-    assert await forget_limits(database) == ForgottenLimits(1, None)
+    assert await forget_limits(database) == Forgotten(1, None)
     assert await names(database) == [key("used")]
 
 
@@ -133,8 +135,8 @@ async def test_a_key_stays_while_a_job_in_force_defines_it(
 
 
 async def test_other_limits_stay_though_nothing_is_under_them(database: Database) -> None:
-    await put_limits(database, [queue_limit("zoo", 1), queue_limit("key:", 1)])
-    assert await forget_limits(database) == ForgottenLimits(0, None)
+    await put_limits(database, [tenant_limit(DEFAULT_TENANT, 1), JOB_LIMIT])
+    assert await forget_limits(database) == Forgotten(0, None)
     assert len(await names(database)) == 2
 
 
@@ -144,10 +146,10 @@ async def test_keys_are_walked_by_pages_also_past_those_in_use(database: Databas
     for name in ("a", "b", "d"):
         await make_execution(database, limit_keys=[key(name)])
     first = await forget_limits(database, batch=2)
-    assert first == ForgottenLimits(0, key("b"))
+    assert first == Forgotten(0, key("b"))
     second = await forget_limits(database, first.after, batch=2)
-    assert second == ForgottenLimits(1, key("d"))
-    assert await forget_limits(database, second.after, batch=2) == ForgottenLimits(1, None)
+    assert second == Forgotten(1, key("d"))
+    assert await forget_limits(database, second.after, batch=2) == Forgotten(1, None)
     assert await names(database) == [key("a"), key("b"), key("d")]
 
 

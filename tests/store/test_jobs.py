@@ -93,7 +93,7 @@ async def test_a_job_is_read_as_it_was_created(database: Database, target: Targe
         shard_of(job.job_id),
         True,
         ["b", "a"],
-        [f"key:{DEFAULT_TENANT}:x"],
+        [f"job:{job.job_id}", f"key:{DEFAULT_TENANT}:x"],
         "reports",
         "eu",
         ["big", "gpu"],

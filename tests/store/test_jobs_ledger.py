@@ -30,6 +30,7 @@ from foliot.store.job_rows import get, list_versions
 from foliot.store.jobs import create, delete, pause, resume, update
 from foliot.store.staging import settle_due, stage_due
 from foliot.testing.database import DatabaseFactory, sql
+from foliot.testing.ledger import check_one
 from foliot.testing.rows import DEFAULT_TENANT, NOW
 
 TICK = timedelta(microseconds=1)
@@ -140,6 +141,8 @@ async def check_ledger(database: Database, job: Job, counted_from: list[datetime
         }
     assert settled == Counter(expected)
     assert len({instant for _, instant in settled}) == len(settled)
+    told = await check_one(database, versions[-1].valid_from + TICK, job_id=job.job_id)
+    assert (told.expected, told.fired, told.problems) == (len(expected), len(when_fired), ())
 
 
 @settings(

@@ -7,7 +7,14 @@ import pytest
 
 from foliot.core.errors import IdempotencyKeyReused
 from foliot.store.database import Database
-from foliot.store.request_keys import ABANDONED_SECONDS, RequestKey, begin, keep_answer, release
+from foliot.store.request_keys import (
+    ABANDONED_SECONDS,
+    RequestKey,
+    abandon,
+    begin,
+    keep_answer,
+    release,
+)
 from foliot.testing.rows import DEFAULT_TENANT, NOW, make_tenant
 
 KEY = RequestKey(DEFAULT_TENANT, "POST /v1/jobs", "k", b"hash")
@@ -80,3 +87,20 @@ async def test_a_key_is_of_one_tenant_and_one_route(database: Database) -> None:
     found = [await begin(database, key, NOW) for key in keys]
     assert [each.at_work for each in found] == [False] * 3
     assert len({each.id for each in found}) == 3
+
+
+async def test_who_gives_up_lets_the_next_copy_go_on_under_the_same_id(database: Database) -> None:
+    first = await begin(database, KEY, NOW)
+    await abandon(database, first)
+    second = await begin(database, KEY, NOW + SECOND)
+    assert (second.at_work, second.id, second.mark) == (False, first.id, first.mark)
+    await keep_answer(database, second, '{"status": 201}')
+    await abandon(database, first)
+    assert (await begin(database, KEY, NOW + 2 * SECOND)).answer == {"status": 201}
+
+
+async def test_a_key_that_was_given_up_is_at_work_again_a_day_later(database: Database) -> None:
+    await abandon(database, await begin(database, KEY, NOW))
+    day = timedelta(hours=24)
+    assert not (await begin(database, KEY, NOW + day)).at_work
+    assert (await begin(database, KEY, NOW + day + SECOND)).at_work

@@ -70,6 +70,7 @@ async def test_what_the_dead_hold_is_queued_again(database: Database) -> None:
     over = await only_attempt(database, began)
     assert (over["status"], over["final"], over["worker_id"]) == ("FAILED", False, worker)
     assert over["error"]["type"] == "WORKER_LOST"
+    assert over["started_at"] == over["claimed_at"]
     assert await counts(database) == (5, 1, 0, 0), "what had not begun was no attempt"
 
 
@@ -331,3 +332,32 @@ async def test_listing_leaps_over_what_the_living_hold(database: Database) -> No
 
 
 LIST_LOST = statement("executions/list_lost")
+
+
+REFUSE = """
+create function foliot.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'not this one' using errcode = '23514';
+end $$;
+create trigger refuse before insert on foliot.attempts
+   for each row when (new.idempotency_key = 'poison') execute function foliot.refuse();
+"""
+
+
+async def test_one_that_the_database_refuses_keeps_no_other_in_dead_hands(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = await make_job(database)
+    worker, _ = await make_running(database, 6, job=job, attempt_number=2)
+    _, (poison,) = await make_running(
+        database, 1, job=job, worker_id=worker, attempt_number=2, idempotency_key="poison"
+    )
+    started = sql("update foliot.workers set status = 'DEAD', started = $2 where id = $1")
+    held = [row["id"] for row in await database.fetch(LIVE)]
+    await database.execute(started, worker, held)
+    async with database.connection() as session:
+        await session.run_script("refuse", REFUSE, timeout_seconds=5)
+    report = await rescue_lost(database, now=LATER)
+    assert (report.listed, len(report.changed)) == (7, 6)
+    assert poison.execution_id not in report.changed
+    assert str(poison.execution_id) in caplog.text

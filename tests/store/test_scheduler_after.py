@@ -9,7 +9,7 @@ from foliot.core.model import After, AfterMode, OverlapPolicy
 from foliot.core.states import ExecutionEvent
 from foliot.runtime.metrics import JOBS_TRIGGERED
 from foliot.scheduler.after import FireAfter, Followed
-from foliot.scheduler.release import WIDE_LOOK_SECONDS
+from foliot.scheduler.wide_look import WIDE_LOOK_SECONDS
 from foliot.store.claiming import ClaimRequest, Look, claim
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
@@ -122,3 +122,38 @@ async def test_chains_under_load_fire_every_link_once(
         ended = [await database.fetch_value(ENDED, job.job_id) for job in (second, third)]
         assert fired == ended
         assert 1 <= fired[1] <= fired[0] <= 10
+
+
+REFUSE = """
+create function foliot.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'not this one' using errcode = '23514';
+end $$;
+create trigger refuse before insert on foliot.executions
+   for each row when (new.job_name = 'poison') execute function foliot.refuse();
+"""
+
+
+async def test_a_child_that_the_database_refuses_keeps_no_other_waiting(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    parent, clock = await make_parent(database), ManualClock()
+    after = After((parent.job_id,))
+    await make_child(database, after, name="poison")
+    children = [await make_child(database, after) for _ in range(9)]
+    async with database.connection() as session:
+        await session.run_script("refuse", REFUSE, timeout_seconds=5)
+    await end_one(database, parent)
+    trade = FireAfter(database, clock, rows=8)
+    assert await trade.run_once(NOW) == Followed(told=9, fired=9, refused=1)
+    for child in children:
+        assert len(await live_of(database, child.job_id)) == 1
+    # It is left alone for ten seconds, and then tried again: what it waits for is not lost.
+    caplog.clear()
+    assert await trade.run_once(NOW + 9 * SECOND) == Followed()
+    assert not caplog.records
+    async with database.connection() as session:
+        script = "drop trigger refuse on foliot.executions"
+        await session.run_script("allow", script, timeout_seconds=5)
+    clock.seconds += WIDE_LOOK_SECONDS
+    assert (await trade.run_once(NOW + 10 * SECOND)).fired == 1

@@ -4,9 +4,11 @@ import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import pytest
 
+from foliot.core.ids import JobId
 from foliot.core.model import Job, MisfirePolicy, OverlapPolicy, Schedule, ScheduleType
 from foliot.runtime.metrics import FIRE_ERRORS, INSTANTS_SKIPPED, JOBS_TRIGGERED, TRIGGER_DELAY
 from foliot.scheduler import stage
@@ -14,7 +16,7 @@ from foliot.scheduler.fire import FirePass
 from foliot.store import jobs as job_store
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
-from foliot.store.job_rows import StoredJob
+from foliot.store.job_rows import StoredJob, get
 from foliot.testing.database import sql
 from foliot.testing.jobs import create_job, new_job, outcomes
 from foliot.testing.proxy import DatabaseProxy
@@ -150,6 +152,24 @@ async def test_memory_has_an_end(database: Database, monkeypatch: pytest.MonkeyP
     assert (await node.ahead.run_once(at(0))).staged == 0
     await node.fire(at(0))
     assert (await node.ahead.run_once(at(0))).staged == 2
+
+
+@pytest.mark.parametrize("page", [2, 4])
+async def test_memory_has_an_end_within_one_look_too(
+    database: Database, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """After an outage everything is due at once, in the first look at a shard."""
+    monkeypatch.setattr(stage, "PAGE", page)
+    monkeypatch.setattr(stage, "STAGED_MAX", 6)
+    for number in range(20):
+        await make_once(database, at(number // 2))
+    node = await ready(database)
+    await node.ahead.run_once(at(60))
+    assert len(node.staged) <= 6 + page
+    for _ in range(10):
+        await node.fire(at(60))
+        await node.ahead.run_once(at(60))
+    assert await database.fetch_value(EXECUTIONS) == 20
 
 
 @pytest.mark.parametrize(
@@ -337,3 +357,38 @@ async def test_by_the_servers_clock_nothing_is_early(database: Database) -> None
     assert len(statuses) == fired == len(await instants(database, job))
     assert all(row["status"] == "QUEUED" for row in statuses)
     assert all(row["available_at"] <= row["created_at"] for row in statuses)
+
+
+@pytest.mark.parametrize(
+    "policy", [{"misfire_policy": MisfirePolicy.SKIP}, {"misfire_grace_seconds": 1.0}], ids=str
+)
+async def test_a_job_with_a_long_jitter_runs_when_its_time_comes(
+    database: Database, policy: dict[str, object]
+) -> None:
+    """Its instant is long past by then, and it is not late."""
+    drawn = replace(
+        new_job(every(3600, jitter_seconds=3000.0, **policy)), job_id=JobId(UUID(int=7))
+    )
+    job = (await create_job(database, drawn)).job
+    stored = await get(database, job.tenant_id, job.job_id)
+    assert stored.next_run_at is not None
+    assert stored.next_run_at > at(3661)
+    node = await ready(database)
+    await node.stage(stored.next_run_at)
+    assert await node.fire(stored.next_run_at) == FirePass(fired=1)
+
+
+async def test_however_many_cannot_be_read_what_comes_after_them_is_on_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stand at the head of every look without a bound, some at one instant."""
+    monkeypatch.setattr(stage, "PAGE", 3)
+    for number in range(8):
+        strange = await make_once(database, at(number // 6))
+        await database.execute(DEFINITION, strange.job_id)
+    node = await ready(database)
+    await node.stage(at(10))
+    good = await make_once(database, at(10.1))
+    assert await node.stage(at(10.2)) == 1
+    assert await node.fire(at(10.2)) == FirePass(fired=1)
+    assert await database.fetch_value(STATUS, good.job_id) == "COMPLETED"

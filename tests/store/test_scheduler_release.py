@@ -1,29 +1,36 @@
 """Passes that make waiting rows claimable: on time, to the end, and no matter who else does it."""
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from foliot.core.limits import key_limit
+from foliot.core.model import After
 from foliot.runtime.clock import SystemClock
 from foliot.runtime.loop import repeat
 from foliot.runtime.metrics import EXECUTIONS_RELEASED
 from foliot.runtime.service import background
+from foliot.scheduler.after import FireAfter
 from foliot.scheduler.release import (
     PAUSE_SECONDS,
-    WIDE_LOOK_SECONDS,
     Admit,
     Release,
     Released,
     ReleaseOverlaps,
     half_time,
 )
+from foliot.scheduler.wide_look import WIDE_LOOK_SECONDS
 from foliot.store.admitting import put_limits
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
+from foliot.store.errors import TransactionConflict
+from foliot.store.statements import Statement
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
+from foliot.testing.following import end_one, make_child, make_parent
 from foliot.testing.rows import (
     DEFAULT_TENANT,
     NOW,
@@ -187,3 +194,39 @@ async def test_every_slot_is_given_out(database: Database) -> None:
 def test_a_long_walk_rests_as_long_as_it_took() -> None:
     assert half_time(0.01) == PAUSE_SECONDS
     assert half_time(3.0) == 3.0
+
+
+class Pinned(Database):
+    """Whoever looks at everything takes too long."""
+
+    async def fetch_row(self, statement: Statement, *arguments: object) -> Any:  # noqa: ANN401
+        if statement.name in ("executions/release_due", "dependents/read_news"):
+            self.looks.append(arguments[0])
+            if arguments[0] is None:
+                raise TransactionConflict("it took too long", "57014", statement.name)
+        return await super().fetch_row(statement, *arguments)
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.looks: list[object] = []
+
+
+@pytest.mark.parametrize("trade_of", [Release, FireAfter])
+async def test_a_look_at_everything_that_fails_keeps_nothing_near_waiting(
+    database: Database, database_url: str, trade_of: type[Release | FireAfter]
+) -> None:
+    """What was done under a pinned snapshot lies in its way, for as long as that lasts."""
+    await make_execution(database, status="PENDING", rank=None, available_at=NOW)
+    parent = await make_parent(database)
+    await make_child(database, After((parent.job_id,)))
+    await end_one(database, parent)
+    clock = ManualClock()
+    async with Pinned(database_url) as pinned:
+        trade = trade_of(pinned, clock)
+        for second in range(21):
+            clock.seconds = float(second)
+            with suppress(TransactionConflict):
+                await trade.run_once(NOW + timedelta(seconds=1))
+    wide = [low is None for low in pinned.looks]
+    assert wide[:2] == [True, False]
+    assert sum(wide) == 3

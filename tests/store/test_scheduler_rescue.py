@@ -1,7 +1,9 @@
 """Passes that pick up what others let fall, and the patience they have after an outage."""
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from foliot.runtime.metrics import EXECUTIONS_EXPIRED, EXECUTIONS_RESCUED, WORKE
 from foliot.scheduler.rescue import Ended, EndOverdue, Expire, Expired, Rescue, Rescued
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.rescuing import RescueReport
 from foliot.store.statements import Statement
 from foliot.store.workers import beat
@@ -20,7 +22,7 @@ from foliot.testing.proxy import DatabaseProxy
 from foliot.testing.rows import NOW, make_executions, make_job, make_worker
 from foliot.testing.running import make_running
 
-WORKERS = sql("select status, count(*) from foliot.workers group by 1")
+WORKERS = sql("select status, count(*) from foliot.workers where capacity > 0 group by 1")
 ATTEMPTS = sql("select status, count(*) from foliot.attempts group by 1")
 LIVE = sql("select status, count(*) from foliot.executions group by 1")
 
@@ -158,10 +160,32 @@ async def test_a_long_pass_is_no_gap(database: Database, monkeypatch: pytest.Mon
         node.clock.seconds += 4
         return RescueReport()
 
-    monkeypatch.setattr("foliot.scheduler.rescue.rescue_lost", slow)
+    monkeypatch.setattr("foliot.scheduler.rescue.rescue_left", slow)
     for number in range(1, 4):
         node.clock.seconds = 13 + 6.0 * number
         assert (await node.rescue.run_once(seconds(15 + number))).judging
+
+
+async def test_a_walk_over_all_hands_that_takes_too_long_keeps_nobody_from_being_rescued(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under a pinned snapshot: it is made seldom, and those who died lately need none."""
+    walks: list[float] = []
+    node = Scheduler(database)
+
+    async def too_long(*_: object) -> RescueReport:
+        walks.append(node.clock.seconds)
+        node.clock.seconds += 4
+        raise TransactionConflict("it took too long", "57014")
+
+    monkeypatch.setattr("foliot.scheduler.rescue.rescue_lost", too_long)
+    await node.watch(-25, 0)
+    await hold(database, 3)
+    assert await node.watch(1, 16) == Rescued(judging=True, buried=1, rescued=3)
+    await node.watch(17, 95)
+    assert walks == [-25, 16]
+    await node.look(96)
+    assert walks == [-25, 16, 96]
 
 
 async def test_two_rescuers_at_once_take_each_execution_once(
@@ -213,3 +237,25 @@ async def test_start_deadlines_expire_to_the_last(database: Database) -> None:
     assert await counts(database, LIVE) == {"QUEUED": 2}
     assert await counts(database, ATTEMPTS) == {"FAILED": 25}
     assert await counts(database, WORKERS) == {}
+
+
+async def test_a_page_of_deadlines_that_takes_too_long_is_tried_with_fewer(
+    database: Database, database_url: str
+) -> None:
+    """Each takes its payload to the dead letters: a thousand large ones are not done in time."""
+
+    class Slow(Database):
+        async def fetch(self, statement: Statement, *arguments: Any) -> list[Any]:  # noqa: ANN401
+            if statement.name == "executions/expire" and arguments[0] > 2:
+                raise TransactionConflict("it took too long", "57014", statement.name)
+            return await super().fetch(statement, *arguments)
+
+    job = await make_job(database)
+    await make_executions(database, job, 7, start_by=NOW)
+    async with Slow(database_url) as slow:
+        trade = Expire(slow, page_rows=8)
+        for _ in range(20):
+            with suppress(TransactionConflict):
+                await trade.run_once(seconds(1))
+    assert await counts(database, LIVE) == {}
+    assert await counts(database, ATTEMPTS) == {"FAILED": 7}

@@ -39,6 +39,14 @@ CHOSEN = {
     "dags.status": "'ACTIVE'",
     "workers.status": "'ACTIVE'",
     "executions.status": "'PENDING'",
+    "signing_keys.number": "(random() * 1000000000)::integer",
+}
+# Where a tenant may change some columns only.
+CHANGEABLE = {
+    "api_keys": "name",
+    "deliveries": "given_up_at",
+    "secrets": "version",
+    "signing_keys": "ends_at",
 }
 BY_TYPE = {
     "uuid": "gen_random_uuid()",
@@ -88,7 +96,8 @@ async def tables(database: Database) -> AsyncIterator[list[Table]]:
                 await database.execute(sql(table.insert), tenant)
     yield found
     for table in found:
-        counts = await database.fetch(sql(f"select tenant_id, count(*) from {table} group by 1"))
+        owned = f"select tenant_id, count(*) from {table} where tenant_id is not null group by 1"
+        counts = await database.fetch(sql(owned))
         assert dict(map(tuple, counts)) == {A: 2, B: 3}, f"the owner sees all of {table}"
 
 
@@ -192,7 +201,7 @@ async def test_a_tenant_changes_and_removes_its_own_rows_at_the_most(
     removed: set[str] = set()
     async with database.transaction(A) as session:
         for table in tables:
-            column = "name" if table.name == "api_keys" else "tenant_id"
+            column = CHANGEABLE.get(table.name, "tenant_id")
             change = f"update {table} set {column} = {column}"
             for query, done in ((change, changed), (f"delete from {table}", removed)):
                 outcome = await attempt(session, query)
@@ -205,9 +214,9 @@ async def test_a_tenant_changes_and_removes_its_own_rows_at_the_most(
             assert await attempt(session, give_away) == FORBIDDEN, table
     assert changed == {
         *("api_keys", "calendars", "dags", "dead_letters", "executions", "idempotency_keys"),
-        *("job_names", "jobs", "workers"),
+        *("deliveries", "job_names", "jobs", "secrets", "signing_keys", "workers"),
     }
-    assert removed == {"calendars", "executions", "job_names", "secrets"}
+    assert removed == {"calendars", "executions", "job_names", "secrets", "signing_keys"}
 
 
 async def test_a_tenant_sees_its_own_entry_among_the_tenants(database: Database) -> None:
@@ -230,6 +239,15 @@ async def test_a_tenant_sees_its_own_entry_among_the_tenants(database: Database)
         "select ciphertext from foliot.secrets",
         "select nonce from foliot.secrets",
         "select * from foliot.secrets",
+        "update foliot.secrets set version = 1 returning ciphertext",
+        "insert into foliot.secrets select * from foliot.secrets",
+        "update foliot.secrets set name = 'OTHER'",
+        "select ciphertext from foliot.signing_keys",
+        "update foliot.signing_keys set number = 9",
+        "update foliot.signing_keys set ends_at = null returning nonce",
+        "update foliot.deliveries set attempts = '[]'",
+        "update foliot.deliveries set claim_number = 0",
+        "delete from foliot.deliveries",
         "select hash from foliot.api_keys",
         "update foliot.api_keys set hash = '\\x00'",
         "select started from foliot.workers",

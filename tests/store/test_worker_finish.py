@@ -98,7 +98,10 @@ async def test_a_crash_whose_row_is_in_other_hands_is_judged_a_little_later(
     finisher.put(Verdict(*key, ExecutionEvent.LOSE, died, crash_count=1))
     async with Database(database_url) as other, other.transaction() as session:
         await session.fetch(sql("select from foliot.executions for update"))
-        await finisher.run_once()
+        for _ in range(20):
+            for _ in range(10):
+                await finisher.run_once()
+            bench.clock.seconds += 0.2
         assert (finisher.unwritten, heard) == (1, [])
     await finisher.run_once()
     assert (finisher.unwritten, heard) == (0, [ExecutionState.QUEUED])
@@ -113,6 +116,34 @@ async def test_a_crash_of_what_others_have_is_dropped_in_the_end(bench: Bench) -
     died = Failure(ErrorType.WORKER_LOST, "signal 9")
     key = (claimed.execution_id, claimed.fence - 1, bench.worker_id)
     finisher.put(Verdict(*key, ExecutionEvent.LOSE, died, crash_count=1))
-    for _ in range(5):
+    for _ in range(25):
         await finisher.run_once()
+        bench.clock.seconds += 0.2
     assert (finisher.unwritten, heard) == (0, [None])
+
+
+async def test_a_late_word_about_an_earlier_claim_does_not_hide_the_later_one(
+    bench: Bench,
+) -> None:
+    """Taken away and claimed again by the same worker: both ends may meet in one batch."""
+    heard: list[tuple[int, ExecutionState | None]] = []
+    (first,) = await claim_some(bench, 1)
+    await bench.database.execute(
+        sql("update foliot.executions set status = 'QUEUED', worker_id = null, claimed_at = null")
+    )
+    lanes = [row["lane_id"] for row in await bench.live()]
+    (second,) = await claim(bench.database, ClaimRequest(bench.worker_id, "default", lanes, 1))
+    assert (second.execution_id, second.fence) == (first.execution_id, first.fence + 1)
+    finisher = Finisher(
+        bench.database,
+        bench.worker_id,
+        lambda end, state: heard.append((end.fence, state)),
+        bench.clock,
+    )
+    finisher.put(Outcome(first.execution_id, first.fence, ExecutionEvent.HAND_BACK))
+    finisher.put(_success(second.execution_id, second.fence))
+    while finisher.unwritten:
+        await finisher.run_once()
+    assert heard == [(first.fence, None), (second.fence, ExecutionState.SUCCEEDED)]
+    assert await bench.live() == []
+    assert [row["fence"] for row in await bench.history()] == [second.fence]

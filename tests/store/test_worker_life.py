@@ -16,6 +16,7 @@ from foliot.store.database import Database
 from foliot.store.workers import WorkerProfile, bury_silent
 from foliot.testing.database import sql
 from foliot.testing.fake_runner import FakeRunner
+from foliot.testing.proxy import DatabaseProxy
 from foliot.testing.rows import ExecutionRow, make_executions, make_job
 from foliot.testing.soon import soon
 from foliot.worker.life import Orders
@@ -26,7 +27,10 @@ from foliot.worker.tasks import Failed, HandedBack, Succeeded, Task
 PROFILE = WorkerProfile("w", "host", "0", ["default"], 4)
 HISTORY = sql("select count(*) from foliot.attempts where status = 'SUCCEEDED'")
 LIVE = sql("select * from foliot.executions order by id")
-WORKERS = sql("select id, status, handlers, started from foliot.workers order by registered_at")
+WORKERS = sql(
+    "select id, status, handlers, started from foliot.workers where capacity > 0"
+    " order by registered_at"
+)
 
 
 class SkippingClock(SystemClock):
@@ -170,6 +174,23 @@ async def test_an_attempt_that_fails_because_it_was_stopped_costs_nothing(
     assert (row["status"], row["attempt_number"]) == ("QUEUED", 0)
 
 
+async def test_what_fails_by_itself_while_the_worker_leaves_has_failed(
+    database: Database, database_url: str
+) -> None:
+    await queue_up(database, 1)
+    async with running_worker(database, database_url, never) as worker:
+        (begun,) = await under_way(worker, 1)
+        worker.orders.leave.set()
+
+        async def drains() -> bool:
+            return [row["status"] for row in await worker.rows()] == ["DRAINING"]
+
+        await soon(drains)
+        worker.runner.end(begun, Failed(Failure(ErrorType.HANDLER_ERROR, "broken")))
+    (row,) = await database.fetch(LIVE)
+    assert (row["status"], row["attempt_number"]) == ("RETRYING", 1)
+
+
 async def test_told_twice_a_worker_stops_at_once(database: Database, database_url: str) -> None:
     await queue_up(database, 2)
     async with running_worker(database, database_url, never) as worker:
@@ -210,7 +231,10 @@ async def test_an_operator_drains_a_worker_by_its_row(
 
         async def drained() -> int:
             return await database.execute(
-                sql("update foliot.workers set status = 'DRAINING' where status = 'ACTIVE'")
+                sql(
+                    "update foliot.workers set status = 'DRAINING'"
+                    " where capacity > 0 and status = 'ACTIVE'"
+                )
             )
 
         await soon(drained)
@@ -303,6 +327,47 @@ async def test_connections_that_are_cut_cost_nothing(database: Database, databas
         async with asyncio.timeout(10):
             await task
     assert len(worker.runners) == 1
+
+
+async def test_a_connection_that_died_without_a_word_costs_no_life(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.worker.life.NEWS_SECONDS", 0.05)
+    monkeypatch.setattr("foliot.worker.life.BEAT_SECONDS", 0.05)
+    beaten = sql(
+        "select count(*) from foliot.workers where capacity > 0 and last_heartbeat_at > $1"
+    )
+    async with (
+        DatabaseProxy(database_url) as proxy,
+        running_worker(database, proxy.url) as worker,
+    ):
+        await soon(worker.rows)
+        proxy.strand()
+        at = await database.fetch_value(sql("select clock_timestamp() + interval '0.1 s'"))
+
+        async def heard_again() -> bool:
+            return bool(await database.fetch_value(beaten, at))
+
+        # Beating every five seconds, it has ten of the fifteen left to be heard again.
+        await soon(heard_again, within_seconds=8)
+        assert len(worker.runners) == 1
+
+
+@pytest.mark.parametrize("answer", [never, lambda _: Succeeded()])
+async def test_a_silent_database_does_not_keep_a_worker_from_leaving(
+    database: Database, database_url: str, answer: Callable[[Task], Any]
+) -> None:
+    """One end may be unwritten: it is waited for as long as the time to leave, or five seconds."""
+    await queue_up(database, 1)
+    async with DatabaseProxy(database_url) as proxy:
+        async with running_worker(database, proxy.url, answer, drain_seconds=0.2) as worker:
+            await soon(worker.rows)
+            if answer is never:
+                await under_way(worker, 1)
+            proxy.fall_silent()
+            worker.orders.leave.set()
+            began = worker.clock.monotonic()
+        assert worker.clock.monotonic() - began < 10
 
 
 async def test_what_never_began_goes_back(database: Database, database_url: str) -> None:

@@ -117,6 +117,20 @@ async def test_what_waits_for_the_database_is_bounded_and_what_was_dropped_is_sa
     assert len(messages) == 5
 
 
+async def test_what_was_dropped_at_the_end_of_an_attempt_is_said_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logbook, "WAITING_BYTES_MAX", 300)
+    task = await begin_one(bench)
+    record = LogRecord(0.0, "INFO", LogSource.STDOUT, "x" * 40)
+    bench.runner.reporter.logged(task, [record] * 10)
+    bench.runner.end(task.execution_id, Succeeded())
+    await bench.settle()
+    await bench.attempts.logs.run_once()
+    messages = [row["message"] for row in await bench.database.fetch(LINES)]
+    assert messages[3:] == ["7 lines were dropped: too many wait to be written"]
+
+
 async def test_a_long_line_is_shortened(bench: Bench) -> None:
     task = await begin_one(bench)
     record = LogRecord(0.0, "INFO", LogSource.STDOUT, "é" * 20_000)

@@ -94,7 +94,7 @@ async def test_quick_attempts_are_fetched_ahead(bench: Bench) -> None:
     await queue_up(bench.database, 300)
     claimed = [(await bench.work()).claimed for _ in range(5)]
     assert claimed[0] == 10
-    assert claimed[-1] > 20, "half a second of throughput on top of the slots"
+    assert claimed[-1] > 10, "a tenth of a second of throughput on top of the slots"
 
 
 async def test_what_cannot_begin_within_a_second_goes_back_and_costs_nothing(bench: Bench) -> None:

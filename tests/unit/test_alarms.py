@@ -56,6 +56,24 @@ async def test_an_alarm_that_is_dropped_does_not_ring() -> None:
     assert rung.keys == [2]
 
 
+async def test_an_alarm_that_fails_keeps_no_other_from_ringing() -> None:
+    rung = Rung(until=2)
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+
+    def ring(key: int) -> None:
+        if key == 1:
+            raise ValueError("not this one")
+        rung.ring(key)
+
+    alarms = Alarms(ring)
+    alarms.set(1, 0.0)
+    alarms.set(2, 0.01)
+    async with asyncio.timeout(5):
+        await rung.done.wait()
+    assert len(told) == 1
+
+
 async def test_an_alarm_may_set_the_next_one() -> None:
     rung = Rung(until=5)
 

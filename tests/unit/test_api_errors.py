@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI
 
 from foliot.api.app import Parts, create_app
-from foliot.api.health import Check
 from foliot.runtime.clock import SystemClock
+from foliot.runtime.health import Check
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, StatementFailed
 from foliot.testing.web import KEY, Answer, Client

@@ -44,9 +44,12 @@ def test_whatever_it_costs_there_is_one_every_ten_seconds() -> None:
     assert look(lookback, clock, 0.0) is None
 
 
-def test_a_look_that_failed_is_made_again() -> None:
+def test_a_look_that_failed_does_not_keep_the_near_ones_from_being_made() -> None:
+    """Under a pinned snapshot each would fail, and nobody would look at what is due now."""
     clock = ManualClock()
     lookback = Lookback(clock, BACK)
     assert lookback.low(NOON) is None
+    clock.seconds += 5
+    assert look(lookback, clock, 0.001) == NOON - BACK
     clock.seconds += 5
     assert lookback.low(NOON) is None

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -255,3 +256,37 @@ def test_a_year_s_outage_settles_within_50_milliseconds(
         settle(schedule, known, after=start, now=NOON)
         best = min(best, time.perf_counter() - begin)
     assert best < 0.05
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"misfire_policy": MisfirePolicy.SKIP},
+        {"misfire_grace_seconds": 10.0},
+        {"misfire_policy": MisfirePolicy.SKIP, "misfire_grace_seconds": 1.0},
+    ],
+    ids=str,
+)
+def test_what_starts_within_its_jitter_is_not_late(policy: dict[str, Any]) -> None:
+    """Lateness begins where the window ends: who runs last in it is on time."""
+    daily = Schedule(ScheduleType.CRON, cron_expression="0 12 * * *", jitter_seconds=300, **policy)
+    for late_seconds in (0, 61, 299):
+        now = NOON + timedelta(seconds=late_seconds)
+        settled = settle(daily, facts(), after=NOON - timedelta(seconds=1), now=now)
+        assert (settled.fires, settled.skips) == ((NOON,), ())
+    too_late = NOON + timedelta(seconds=361)
+    settled = settle(daily, facts(), after=NOON - timedelta(seconds=1), now=too_late)
+    assert (settled.fires, settled.skips) == ((), (Skip(NOON, NOON, 1, MISFIRE),))
+
+
+def test_a_paused_job_runs_nothing_of_its_window() -> None:
+    """A grace below zero lets nothing run, whatever the jitter."""
+    daily = Schedule(
+        ScheduleType.CRON,
+        cron_expression="0 12 * * *",
+        jitter_seconds=300,
+        misfire_grace_seconds=-1.0,
+    )
+    now = NOON + timedelta(seconds=10)
+    settled = settle(daily, facts(), after=NOON - timedelta(seconds=1), now=now, cause=PAUSED)
+    assert (settled.fires, settled.skips) == ((), (Skip(NOON, NOON, 1, PAUSED),))

@@ -25,11 +25,12 @@ class ScriptedDatabase(Database):
         self._outcomes = list(outcomes)
         self._writable = writable
         self._level = len(packaged_migrations()) + levels_ahead
+        self._arrears: tuple[float | None, ...] = (None, None, None)
 
     async def open(self) -> None:
         return None
 
-    async def close(self) -> None:
+    async def close(self, *, within_seconds: float = 0) -> None:  # noqa: ARG002 - closed at once
         return None
 
     async def fetch(self, statement: Statement, *arguments: object) -> list[Any]:
@@ -40,6 +41,10 @@ class ScriptedDatabase(Database):
             raise DatabaseUnreachable(self.url, reason)
         now = datetime(2026, 1, 1, tzinfo=UTC)
         return [{"now": now, "level": self._level, "writable": self._writable}]
+
+    async def fetch_row(self, statement: Statement, *_: object) -> Any:  # noqa: ANN401
+        assert statement.name == "schema/read_arrears"
+        return self._arrears
 
 
 class CountingClock:
@@ -127,3 +132,28 @@ async def test_a_database_that_hangs_is_not_ready_after_a_second() -> None:
         checks = await readiness.checks()
         await readiness.close()
     assert checks["database"].detail.endswith("does not answer within a second")
+
+
+async def test_what_is_late_is_a_reason_of_its_own() -> None:
+    database = ScriptedDatabase([])
+    database._arrears = (31.0, -15.0, 60.0)
+    checks = await DatabaseReadiness(database, CountingClock(1)).checks()
+    assert {name: check.ok for name, check in checks.items()} == {
+        "database": True,
+        "schema": True,
+        "instants": False,
+        "leases": True,
+        "callbacks": True,
+    }
+    assert checks["instants"].detail == "the oldest instant has been due for 31 s, 30 s at the most"
+
+
+async def test_what_is_late_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    database, clock = ScriptedDatabase([]), CountingClock(3)
+    database._arrears = (31.0, None, None)
+    with caplog.at_level(logging.INFO):
+        watching = asyncio.create_task(DatabaseReadiness(database, clock).watch())
+        async with asyncio.timeout(5):
+            await clock.over.wait()
+        watching.cancel()
+    assert [record.levelname for record in caplog.records] == ["INFO"]

@@ -1,6 +1,7 @@
 """What becomes of executions that their workers lost: the table of cases."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -15,6 +16,7 @@ LOST = Lost(
     execution_id=ExecutionId(uuid4()),
     fence=3,
     worker_id=WorkerId(uuid4()),
+    claimed_at=datetime(2027, 3, 1, 12, tzinfo=UTC),
     attempt_number=1,
     crash_count=0,
     run_alone=False,
@@ -78,3 +80,9 @@ def test_what_ran_on_too_long_is_retried_or_has_timed_out(
 )
 def test_a_policy_that_cannot_be_read_is_the_default(written: object, policy: RetryPolicy) -> None:
     assert read_policy(written) == policy
+
+
+def test_what_had_begun_is_said_to_have_begun_when_it_was_claimed() -> None:
+    assert judge_lost(LOST).started_at == LOST.claimed_at
+    assert judge_overdue(LOST, chance=0.5).started_at == LOST.claimed_at
+    assert judge_lost(replace(LOST, started=False)).started_at is None

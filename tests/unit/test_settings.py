@@ -4,15 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from foliot.settings import Settings, SettingsInvalid, load_settings, variable
+from foliot.settings import (
+    SECRETS,
+    Settings,
+    SettingsInvalid,
+    file_variable,
+    load_settings,
+    variable,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [*Settings.model_fields, "api_key_file", "database_url_file"]:
-        monkeypatch.delenv(f"FOLIOT_{name.upper()}", raising=False)
+    for name in [*map(variable, Settings.model_fields), *map(file_variable, SECRETS)]:
+        monkeypatch.delenv(name, raising=False)
 
 
 def refusals(**options: object) -> list[str]:
@@ -66,6 +73,53 @@ def test_a_key_that_is_no_key_is_refused_unseen(monkeypatch: pytest.MonkeyPatch,
     (refusal,) = refusals()
     assert refusal.startswith("FOLIOT_API_KEY: the value is not a key of 16 or more letters")
     assert key not in refusal
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        f"k1:{'A' * 43}=",
+        f"k1:{'-_' * 21}A",
+        f" k1:{'A' * 43}=, k2:{'B' * 43}\nthe.third-1:{'C' * 43} ",
+    ],
+)
+def test_keys_of_secrets_have_ids(monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
+    monkeypatch.setenv("FOLIOT_SECRET_KEYS", keys)
+    given = load_settings({}).secret_keys
+    assert given is not None
+    assert given.get_secret_value() == keys
+    assert "AAA" not in repr(given)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "A" * 43,
+        f"k1:{'A' * 42}",
+        f"k1:{'A' * 44}",
+        f"k1:{'A' * 42}!",
+        f"k 1:{'A' * 43}",
+        f":{'A' * 43}",
+        f"k1:{'A' * 43},k1:{'B' * 43}",
+        f"k1:{'A' * 43},AAAA",
+    ],
+)
+def test_keys_of_secrets_that_are_none_are_refused_unseen(
+    monkeypatch: pytest.MonkeyPatch, keys: str
+) -> None:
+    monkeypatch.setenv("FOLIOT_SECRET_KEYS", keys)
+    (refusal,) = refusals()
+    assert refusal.startswith("FOLIOT_SECRET_KEYS: the value is not one or more of id:key")
+    assert "openssl rand -base64 32" in refusal
+    assert "AAA" not in refusal
+
+
+def test_keys_of_secrets_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"k2:{'B' * 43}=\nk1:{'A' * 43}=\n")
+    monkeypatch.setenv("FOLIOT_SECRET_KEYS_FILE", str(tmp_path / "keys"))
+    given = load_settings({}).secret_keys
+    assert given is not None
+    assert given.get_secret_value().startswith("k2:")
 
 
 def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +179,7 @@ def test_a_level_is_taken_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
             (
                 "FOLIOT_CHILD: there is no such setting (known are"
                 f" {', '.join(map(variable, Settings.model_fields))},"
-                " FOLIOT_API_KEY_FILE, FOLIOT_DATABASE_URL_FILE)"
+                f" {', '.join(map(file_variable, sorted(SECRETS)))})"
             ),
         ),
     ],

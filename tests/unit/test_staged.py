@@ -167,3 +167,9 @@ def test_a_job_that_cannot_be_settled_keeps_no_other_from_being_ready(staged: St
     assert not staged.prepare(10)
     ready: Sequence[bool] = [entry.ready is not None for entry in staged.take_due(NOON, 2)]
     assert ready == [False, True]
+
+
+def test_those_that_are_late_are_counted_and_no_others(staged: Staged) -> None:
+    staged.offer([due(number, NOON + number * SECOND) for number in range(50)], 0)
+    staged.offer([due(3, NOON + 99 * SECOND)], 1)
+    assert [staged.count_due(NOON + late * SECOND) for late in (0, 1, 10, 200)] == [0, 1, 9, 50]

@@ -118,6 +118,9 @@ def test_the_ways_back_and_out(
     assert advance(EXECUTION, state, event) is to
 
 
-def test_only_a_claim_makes_it_run() -> None:
+def test_only_a_claim_makes_it_run_and_a_hand_over_lets_it() -> None:
     ways = {move for move, to in EXECUTION.items() if to is ExecutionState.RUNNING}
-    assert ways == {(ExecutionState.QUEUED, ExecutionEvent.CLAIM)}
+    assert ways == {
+        (ExecutionState.QUEUED, ExecutionEvent.CLAIM),
+        (ExecutionState.RUNNING, ExecutionEvent.HAND_OVER),
+    }

@@ -7,13 +7,32 @@ from uuid import UUID
 import pytest
 
 from foliot.core.ids import ExecutionId, JobId, TenantId, WorkerId
-from foliot.core.model import ErrorType, Failure, HandlerTarget, HttpTarget, RetryPolicy, Trigger
+from foliot.core.model import (
+    ErrorType,
+    Failure,
+    HandlerTarget,
+    HttpTarget,
+    RetryPolicy,
+    TargetType,
+    Trigger,
+)
 from foliot.core.retry import DeadLetterReason
 from foliot.core.states import ExecutionEvent
 from foliot.store.claiming import ClaimedExecution, Instructions
 from foliot.store.finishing import Outcome
+from foliot.store.handing_over import HandOver
 from foliot.store.rescuing import Verdict
-from foliot.worker.tasks import Cancelled, Crashed, Ended, Failed, HandedBack, Snoozed, Succeeded
+from foliot.worker.tasks import (
+    Cancelled,
+    Crashed,
+    Ended,
+    Failed,
+    HandedBack,
+    HandedOver,
+    Held,
+    Snoozed,
+    Succeeded,
+)
 from foliot.worker.verdicts import CANCELLED, Facts, judge, task_of
 
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -108,7 +127,7 @@ def test_what_was_to_be_cancelled_and_did_not_succeed_is_cancelled(ended: Ended)
     "ended", [Cancelled(), HandedBack("x"), Failed(BROKEN), Crashed(DIED, True)]
 )
 def test_what_a_leaving_worker_stopped_goes_back_and_costs_nothing(ended: Ended) -> None:
-    written = outcome(ended, facts=replace(FACTS, leaving=True))
+    written = outcome(ended, facts=replace(FACTS, leaving=True, stopped=True))
     assert (written.event, written.failure) == (ExecutionEvent.HAND_BACK, None)
     assert written.started_at == NOON, "what began has met its start deadline"
 
@@ -127,6 +146,14 @@ def test_what_ended_by_itself_counts_although_the_worker_leaves(ended: Ended) ->
     assert written.event in (ExecutionEvent.SUCCEED, ExecutionEvent.SNOOZE)
 
 
+def test_what_fails_by_itself_has_failed_although_the_worker_leaves() -> None:
+    leaving = replace(FACTS, leaving=True)
+    assert outcome(Failed(BROKEN), facts=leaving).event is ExecutionEvent.RETRY
+    given_up = outcome(Failed(replace(BROKEN, do_not_retry=True)), facts=leaving)
+    assert given_up.dead_letter is DeadLetterReason.NON_RETRYABLE
+    assert isinstance(judge(CLAIMED, Crashed(DIED, alone=True), leaving), Verdict)
+
+
 def test_a_shared_crash_is_held_against_nobody_and_the_next_run_is_alone() -> None:
     written = verdict(Crashed(DIED, alone=False), replace(CLAIMED, attempt_number=4))
     assert (written.event, written.crash_count) == (ExecutionEvent.LOSE, 0)
@@ -136,8 +163,10 @@ def test_a_shared_crash_is_held_against_nobody_and_the_next_run_is_alone() -> No
 def test_a_crash_alone_counts_and_at_the_limit_it_is_poison() -> None:
     first = verdict(Crashed(DIED, alone=True))
     assert (first.event, first.crash_count) == (ExecutionEvent.LOSE, 1)
+    assert first.started_at == NOON
     third = verdict(Crashed(DIED, alone=True), replace(CLAIMED, crash_count=2))
     assert (third.event, third.dead_letter) == (ExecutionEvent.FAIL, DeadLetterReason.POISON)
+    assert third.started_at == NOON
 
 
 def test_a_task_carries_what_a_handler_may_know() -> None:
@@ -148,10 +177,34 @@ def test_a_task_carries_what_a_handler_may_know() -> None:
     assert (task.tags, task.labels, task.trigger) == (("a",), {"k": "v"}, "SCHEDULE")
 
 
-@pytest.mark.parametrize(
-    "instructions", [None, replace(INSTRUCTIONS, target=HttpTarget("https://example.org"))]
-)
-def test_without_instructions_for_a_handler_there_is_no_task(
-    instructions: Instructions | None,
-) -> None:
-    assert task_of(replace(CLAIMED, instructions=instructions)) is None
+def test_a_task_carries_where_a_call_goes() -> None:
+    target = HttpTarget("https://example.org")
+    task = task_of(replace(CLAIMED, instructions=replace(INSTRUCTIONS, target=target)))
+    assert task is not None
+    assert (task.target_type, task.http, task.handler) == (TargetType.HTTP, target, "")
+
+
+def test_without_instructions_there_is_no_task() -> None:
+    assert task_of(replace(CLAIMED, instructions=None)) is None
+
+
+def test_what_a_target_takes_over_is_written_as_such_even_by_a_worker_that_leaves() -> None:
+    for facts in (FACTS, replace(FACTS, leaving=True), replace(FACTS, cancel_asked=True)):
+        written = judge(CLAIMED, HandedOver(), facts)
+        assert written == HandOver(CLAIMED.execution_id, CLAIMED.fence)
+
+
+def test_what_is_held_waits_in_words_and_keeps_its_start_deadline() -> None:
+    written = outcome(Held(7.5, "nobody answers"))
+    assert (written.event, written.delay_seconds) == (ExecutionEvent.HOLD, 7.5)
+    assert written.failure is not None
+    assert written.failure.message == "nobody answers"
+    assert written.started_at is None
+    leaving = outcome(Held(7.5, "nobody answers"), facts=replace(FACTS, leaving=True))
+    assert leaving.event is ExecutionEvent.HAND_BACK
+
+
+def test_what_the_other_side_said_is_kept_with_the_end() -> None:
+    said = {"http_status": 503, "body_preview": "no"}
+    assert outcome(Failed(BROKEN, said)).response == said
+    assert outcome(Succeeded(1, response=said)).response == said

@@ -9,21 +9,23 @@ from foliot.worker.pulse import Pulse, was_frozen
 
 
 def test_there_is_no_pause_while_there_is_work() -> None:
-    assert pause_seconds(ClaimReport(5, full=False), 0.2) == 0.0
+    assert pause_seconds(ClaimReport(5, full=False), 0.2, 1.0) == 0.0
 
 
-def test_idle_polls_begin_at_50_ms_and_grow_to_250() -> None:
+@pytest.mark.parametrize("longest", [0.25, 1.0, 3600.0])
+def test_idle_polls_begin_at_50_ms_and_grow(longest: float) -> None:
     idle = ClaimReport(0, full=False)
-    pauses = [pause_seconds(idle, 0.0)]
+    pauses = [pause_seconds(idle, 0.0, longest)]
     for _ in range(6):
-        pauses.append(pause_seconds(idle, pauses[-1]))
+        pauses.append(pause_seconds(idle, pauses[-1], longest))
     assert pauses[0] == 0.05
     assert pauses == sorted(pauses)
-    assert pauses[-1] == 0.25
+    assert pauses[3] < 0.25
+    assert pauses[-1] == longest
 
 
 def test_a_full_worker_waits_to_be_woken() -> None:
-    assert pause_seconds(ClaimReport(3, full=True), 0.0) == 0.25
+    assert pause_seconds(ClaimReport(3, full=True), 0.0, 1.0) == 0.25
 
 
 def test_a_queue_is_looked_at_near_then_far_then_everywhere() -> None:

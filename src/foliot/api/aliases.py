@@ -5,7 +5,7 @@ alias goes past this module. A value that is given under two names must be the s
 a name that nobody knows is left where it is, to be refused with the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from foliot.core.errors import InvalidInput
@@ -109,6 +109,8 @@ def _move_schedule(document: Document) -> None:
         schedule["type"] = _schedule_word(schedule["type"])
     for name in ("job_type", "type"):
         word = document.get(name)
+        if word is not None and not isinstance(word, str):
+            raise InvalidInput("is not a word", field=name, hint="write it as text")
         # Any other job_type is the name of a handler.
         if isinstance(word, str) and (name == "type" or word.lower() in SCHEDULE_WORDS):
             document[name] = _schedule_word(word)
@@ -136,8 +138,8 @@ def _name_schedule_type(document: Document) -> None:
 
 def _move_execution(document: Document) -> None:
     """`execution`: an HTTP target, with its payload and timeout."""
-    execution = document.get("execution")
-    if not isinstance(execution, dict):
+    execution = _object(document, "execution", _EXECUTION)
+    if execution is None:
         return
     del document["execution"]
     _check_names("execution", execution, _EXECUTION)
@@ -191,8 +193,8 @@ def _move_retries(document: Document) -> None:
 
 
 def _move_retry_config(document: Document) -> None:
-    config = document.get("retry_config")
-    if not isinstance(config, dict):
+    config = _object(document, "retry_config", _RETRY_CONFIG)
+    if config is None:
         return
     del document["retry_config"]
     _check_names("retry_config", config, frozenset(_RETRY_CONFIG))
@@ -242,6 +244,15 @@ def _put(document: Document, name: str, section: str, field: str, value: object)
         whole = f"{section}.{field}" if section else field
         raise InvalidInput(f"{whole} is given too, with another value", field=name, hint="give one")
     place[field] = value
+
+
+def _object(document: Document, name: str, known: Iterable[str]) -> Document | None:
+    """What is given under the name, which must be an object; None if nothing is."""
+    given = document.get(name)
+    if given is not None and not isinstance(given, dict):
+        hint = f"write an object with {', '.join(sorted(known))}"
+        raise InvalidInput("is not an object", field=name, hint=hint)
+    return given
 
 
 def _check_names(place: str, given: Mapping[str, Any], known: frozenset[str]) -> None:

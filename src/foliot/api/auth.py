@@ -15,10 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot.api.errors import problem_of, respond
 from foliot.api.refusals import TenantNotFound, Unauthenticated
+from foliot.core.allow_list import AllowList
+from foliot.core.commands import Programs
 from foliot.core.ids import TenantId
 from foliot.store.database import Database
 from foliot.store.job_references import as_uuid
 from foliot.store.tenants import DEFAULT_TENANT, is_tenant
+from foliot.transport.port import Publisher
 
 CLOSED: Final = "/v1"
 TENANT_HEADER: Final = "X-Tenant-ID"
@@ -27,11 +30,18 @@ OPERATOR: Final = "operator"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request that was let in: for which tenant, by whose key, and what it works on."""
+    """A request that was let in: for which tenant, by whose key, and what it works on.
+
+    `callback_allow` is what the operator opens to callbacks of all tenants; `programs` are those
+    that jobs may run.
+    """
 
     tenant_id: TenantId
     key_name: str
     database: Database
+    callback_allow: AllowList
+    hints: Publisher
+    programs: Programs
 
 
 class Doorkeeper:
@@ -64,8 +74,16 @@ class Doorkeeper:
 
 
 async def visit(request: Request) -> Visit:
-    database: Database = request.app.state.database
-    return Visit(await _tenant(request, database), request.state.key_name, database)
+    state = request.app.state
+    tenant_id = await _tenant(request, state.database)
+    return Visit(
+        tenant_id,
+        request.state.key_name,
+        state.database,
+        state.callback_allow,
+        state.hints,
+        state.programs,
+    )
 
 
 Visiting = Annotated[Visit, Depends(visit)]

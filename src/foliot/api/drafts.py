@@ -9,13 +9,24 @@ import msgspec
 from foliot.api import aliases
 from foliot.api.answers import encode
 from foliot.api.auth import Visit
+from foliot.api.callbacks import check_callbacks
 from foliot.api.schemas.jobs import READ_ONLY, JobBody
 from foliot.api.schemas.schedules import ScheduleBody
 from foliot.api.views import definition_view
+from foliot.core.commands import check_allowed, check_command
 from foliot.core.errors import InvalidInput, InvalidSchedule, JobNotFound
 from foliot.core.ids import JobId
-from foliot.core.model import HandlerTarget, HttpTarget, Job, Schedule, ScheduleType, Target
+from foliot.core.model import (
+    CommandTarget,
+    HandlerTarget,
+    HttpTarget,
+    Job,
+    Schedule,
+    ScheduleType,
+    Target,
+)
 from foliot.core.schedule.check import validate
+from foliot.core.secret_references import check_job
 from foliot.core.storable import check_storable
 from foliot.store.enqueuing import PAYLOAD_BYTES_MAX
 from foliot.store.job_references import resolve_jobs
@@ -30,6 +41,8 @@ _MERGED: Final = (
     "rate_limit",
     "dead_letter",
 )
+# What a job cannot be without; null sets all else back to its default.
+_NEEDED: Final = ("schedule", "target")
 # Fields that belong to some types of schedule only: another type begins without them.
 _OF_A_TYPE: Final = frozenset(
     {
@@ -69,7 +82,13 @@ async def job_of(visit: Visit, body: JobBody, job_id: JobId, name: str | None = 
         requires=frozenset(body.requires),
         tags=tuple(dict.fromkeys(body.tags)),
     )
-    return replace(job, **{name: getattr(body, name) for name in _AS_WRITTEN})
+    whole = replace(job, **{name: getattr(body, name) for name in _AS_WRITTEN})
+    check_job(whole)
+    if isinstance(target, CommandTarget):
+        check_command(target)
+        check_allowed(target.argv[0], visit.programs)
+    await check_callbacks(visit, whole)
+    return whole
 
 
 _AS_WRITTEN: Final = (
@@ -94,7 +113,8 @@ async def schedule_of(visit: Visit, body: ScheduleBody) -> Schedule:
     try:
         found = await resolve_jobs(visit.database, visit.tenant_id, body.parents())
     except JobNotFound as missing:
-        raise InvalidSchedule(str(missing), field="after.jobs") from None
+        hint = "name jobs that are there, by name or id"
+        raise InvalidSchedule(str(missing), field="after.jobs", hint=hint) from None
     return body.schedule({written: job.job_id for written, job in found.items()})
 
 
@@ -121,6 +141,9 @@ def merged(job: Job, patch: Mapping[str, Any]) -> dict[str, Any]:
     del document["version"]
     for name, value in aliases.expand_names(patch).items():
         known = document.get(name)
+        if name in _NEEDED and value is None:
+            hint = "leave it out, or say what it is from now on"
+            raise InvalidInput("a job cannot be without it", field=name, hint=hint)
         if name in _MERGED and isinstance(value, dict) and isinstance(known, dict):
             document[name] = _merged_part(name, known, value)
         else:

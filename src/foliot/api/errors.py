@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
+from foliot.api.refusals import AnswerLost
 from foliot.core.errors import CycleDetected, FoliotError, IllegalTransition, InvalidInput
 from foliot.store.errors import (
     CommitUnknown,
@@ -57,9 +58,11 @@ _ROUTER_HINTS: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.NOT_FOUND: "GET /openapi.json lists the paths there are",
     HTTPStatus.METHOD_NOT_ALLOWED: "the Allow header lists the methods this path takes",
 }
+_TARGET_TYPES: Final = ("HTTP", "HANDLER", "COMMAND")
 _LOST: Final = "the database is out of reach; nothing was changed"
 _BUSY: Final = "the database took too long, or was too busy; nothing was changed"
 _UNKNOWN: Final = "the database did not confirm the change: it may or may not have been made"
+_MADE: Final = "the change was made, and the database went away before it could be told"
 _BUG: Final = "something went wrong on our side; the server's log has it under this id"
 
 
@@ -136,7 +139,9 @@ def _database_problem(error: DatabaseError, request_id: str) -> Problem:
     if isinstance(error, StatementFailed):
         return BUG
     message, hint = _LOST, "try again in a moment"
-    if isinstance(error, CommitUnknown):
+    if isinstance(error, AnswerLost):
+        message, hint = _MADE, "read it; to send it again is safe with the same Idempotency-Key"
+    elif isinstance(error, CommitUnknown):
         message, hint = _UNKNOWN, "send it again with the same Idempotency-Key"
     elif isinstance(error, TransactionConflict):
         message, hint = _BUSY, "try again in a moment; ask a list for less"
@@ -197,6 +202,8 @@ def _detail(error: Mapping[str, Any]) -> dict[str, Any]:
         return {"field": None, "message": message, "hint": None}
     if "name" in context:
         path.append(context["name"])
+    if path[:1] == ["target"] and path[1:2] and path[1] in _TARGET_TYPES:
+        del path[1]  # which of the shapes it was held against; nobody wrote it there
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return {
         "field": name.removeprefix(".") or str(source),

@@ -1,27 +1,22 @@
-"""Is this process alive, and can it do its work?
+"""Is this node alive, and does the whole get on? The answers of `runtime.health`, as routes."""
 
-`/livez` depends on nothing. `/readyz` is 200 while the database answers within a second and its
-schema is the one this code was written for or a newer one; otherwise 503 with the reasons in words.
-"""
+from typing import Final
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from http import HTTPStatus
-from typing import Protocol
-
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
+from foliot.runtime.health import ALIVE, EXCLUDE, Readiness, names_in, verdict
 
-@dataclass(frozen=True)
-class Check:
-    ok: bool
-    detail: str
-
-
-class Readiness(Protocol):
-    async def checks(self) -> Mapping[str, Check]:
-        """What readiness depends on, each with its state in words. Never raises, never hangs."""
+# Told to the description by hand: what is asked wrongly here is not refused, but does not count.
+_PARAMETERS: Final = [
+    {
+        "name": EXCLUDE,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": "names of checks that do not count, separated by commas",
+    }
+]
 
 
 def health_routes(readiness: Readiness) -> APIRouter:
@@ -30,19 +25,13 @@ def health_routes(readiness: Readiness) -> APIRouter:
     @routes.head("/livez", include_in_schema=False)
     @routes.get("/livez")
     async def livez() -> dict[str, str]:
-        return {"status": "alive"}
+        return ALIVE
 
     @routes.head("/readyz", include_in_schema=False)
-    @routes.get("/readyz")
-    async def readyz() -> JSONResponse:
-        checks = await readiness.checks()
-        ready = all(check.ok for check in checks.values())
-        return JSONResponse(
-            {
-                "status": "ready" if ready else "not ready",
-                "checks": {name: asdict(check) for name, check in checks.items()},
-            },
-            status_code=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
-        )
+    @routes.get("/readyz", openapi_extra={"parameters": _PARAMETERS})
+    async def readyz(request: Request) -> JSONResponse:
+        excluded = names_in(request.query_params.getlist(EXCLUDE))
+        status, body = verdict(await readiness.checks(), excluded)
+        return JSONResponse(body, status_code=status)
 
     return routes

@@ -1,7 +1,8 @@
 """POST requests that may be sent twice and are carried out once.
 
 The key comes in a header or in the body, and holds for a day, for one tenant and one path. The
-second copy is told what the first was. A request that is refused leaves its key free.
+second copy is told what the first was. A request that is refused leaves its key free; one that may
+have been carried out is done again by the next copy, under the same ids.
 """
 
 import hashlib
@@ -18,10 +19,17 @@ from starlette.responses import Response
 from foliot.api.answers import Answer, answer_from
 from foliot.api.auth import Visit
 from foliot.api.refusals import IdempotencyInFlight
-from foliot.core.errors import InvalidInput
+from foliot.core.errors import FoliotError, InvalidInput
 from foliot.runtime.chance import fresh_id
-from foliot.store.errors import CommitUnknown, DatabaseError
-from foliot.store.request_keys import KeptRequest, RequestKey, begin, keep_answer, release
+from foliot.store.errors import DatabaseError
+from foliot.store.request_keys import (
+    KeptRequest,
+    RequestKey,
+    abandon,
+    begin,
+    keep_answer,
+    release,
+)
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +40,25 @@ REPLAYED: Final = "true"
 
 # Does the work of a request: what it makes has this id, and is known again by this text.
 Work = Callable[[UUID, str], Awaitable[Answer]]
+Digest = Callable[[bytes], bytes]
 
 
-async def once(request: Request, visit: Visit, work: Work) -> Response:
-    """Do the work, or say what an earlier copy of the request was answered."""
+async def once(
+    request: Request, visit: Visit, work: Work, *, digest: Digest | None = None
+) -> Response:
+    """Do the work, or say what an earlier copy of the request was answered.
+
+    The body is known again by a hash. With a `digest` that has a key, the hash that is kept says
+    nothing to those who would guess at the body.
+    """
     body = await _body(request)
     key = _key(request, body)
     if key is None:
         made = fresh_id()
         return (await work(made, str(made))).response()
     route = f"{request.method} {request.url.path}"
-    wanted = RequestKey(visit.tenant_id, route, key, _hash(body))
+    request_hash = _hash(body) if digest is None else digest(_hash(body))
+    wanted = RequestKey(visit.tenant_id, route, key, request_hash)
     kept = await begin(visit.database, wanted)
     if kept.answer is not None:
         return answer_from(kept.answer).response(idempotency_replayed=REPLAYED)
@@ -54,11 +70,12 @@ async def once(request: Request, visit: Visit, work: Work) -> Response:
 async def _do(visit: Visit, kept: KeptRequest, work: Work) -> Answer:
     try:
         answer = await work(kept.id, kept.mark)
-    except CommitUnknown:
-        raise  # it may have been done: the key stays, for the copy that finds out
-    except Exception:
+    except Exception as failure:
+        # A refusal has changed nothing. After anything else the work may be done: whoever sends the
+        # request again does it again, under the same ids.
+        leave = release if _is_refusal(failure) else abandon
         with suppress(DatabaseError):
-            await release(visit.database, kept)
+            await leave(visit.database, kept)
         raise
     try:
         await keep_answer(visit.database, kept, answer.text())
@@ -66,6 +83,10 @@ async def _do(visit: Visit, kept: KeptRequest, work: Work) -> Answer:
         # The work is done. Whoever asks again does it again, under the same ids.
         log.warning("an answer could not be kept: %s", lost)
     return answer
+
+
+def _is_refusal(failure: Exception) -> bool:
+    return isinstance(failure, FoliotError) and not isinstance(failure, DatabaseError)
 
 
 async def _body(request: Request) -> Any:  # noqa: ANN401 - any JSON; the route has checked it

@@ -16,26 +16,36 @@ from foliot.api.schemas.queries import (
     WorkerQuery,
 )
 from foliot.api.schemas.shape import is_storable_text
-from foliot.api.views import end_view, execution_view, job_view, log_view, version_view, worker_view
+from foliot.api.views import (
+    end_view,
+    job_view,
+    log_view,
+    queue_view,
+    version_view,
+    worker_view,
+)
 from foliot.core.ids import ExecutionId, JobId, WorkerId
 from foliot.store.execution_rows import (
     ExecutionFilter,
     count_executions,
     list_executions,
 )
-from foliot.store.fleet import WorkerPlace, list_workers
+from foliot.store.execution_views import execution_view
+from foliot.store.fleet import WorkerPlace, count_workers, list_workers
 from foliot.store.job_lists import (
     JobOrder,
     JobPage,
     JobPlace,
     check_was_made,
     count_jobs,
+    count_versions,
     list_jobs,
     page_versions,
     place_of,
     read_recent_ends,
 )
-from foliot.store.logs import BEGINNING, LogCursor, LogFilter, read_page
+from foliot.store.logs import BEGINNING, LogCursor, LogFilter, count_lines, read_page
+from foliot.store.queues import count_queues, list_queues
 
 
 async def job_page(visit: Visit, query: JobQuery) -> Answer:
@@ -69,7 +79,8 @@ async def version_page(visit: Visit, job_id: JobId, query: ListQuery) -> Answer:
     shown = found[: query.limit]
     more = len(found) > query.limit
     cursor = pages.cursor([shown[-1].job.version]) if more else None
-    return page_of([version_view(each) for each in shown], cursor)
+    total = await count_versions(visit.database, visit.tenant_id, job_id) if query.count else None
+    return page_of([version_view(each) for each in shown], cursor, total)
 
 
 async def execution_page(
@@ -79,9 +90,10 @@ async def execution_page(
     pages = Pages(f"{visit.tenant_id} executions {job_id} {query.filters()}")
     wanted: ExecutionFilter = query.wanted(job_id)
     before = ExecutionId(_uuid(_single(pages.place(query.cursor)))) if query.cursor else None
-    found = await list_executions(
+    page = await list_executions(
         visit.database, visit.tenant_id, wanted, before=before, limit=query.limit + 1
     )
+    found = page.executions
     if of_job and not found and job_id is not None:
         await check_was_made(visit.database, visit.tenant_id, job_id)
     shown = found[: query.limit]
@@ -89,7 +101,8 @@ async def execution_page(
     if query.count:
         total = await count_executions(visit.database, visit.tenant_id, wanted)
     more = len(found) > query.limit
-    cursor = pages.cursor([str(shown[-1].execution_id)]) if more else None
+    last = shown[-1].execution_id if more else page.below
+    cursor = pages.cursor([str(last)]) if last else None
     return page_of([execution_view(each) for each in shown], cursor, total)
 
 
@@ -106,7 +119,20 @@ async def log_page(visit: Visit, execution_id: ExecutionId, query: LogQuery) -> 
     shown = found.lines[: query.limit]
     more = len(found.lines) > query.limit
     cursor = pages.cursor([shown[-1].fence, shown[-1].seq]) if more else None
-    return page_of([log_view(line) for line in shown], cursor)
+    total = None
+    if query.count:
+        total = await count_lines(visit.database, visit.tenant_id, execution_id, wanted)
+    return page_of([log_view(line) for line in shown], cursor, total)
+
+
+async def queue_page(visit: Visit, query: ListQuery) -> Answer:
+    pages = Pages("queues")
+    after = _text(_single(pages.place(query.cursor))) if query.cursor else None
+    found = await list_queues(visit.database, after, limit=query.limit + 1)
+    shown = found[: query.limit]
+    cursor = pages.cursor([shown[-1].name]) if len(found) > query.limit else None
+    total = await count_queues(visit.database) if query.count else None
+    return page_of([queue_view(each) for each in shown], cursor, total)
 
 
 async def worker_page(visit: Visit, query: WorkerQuery) -> Answer:
@@ -122,7 +148,10 @@ async def worker_page(visit: Visit, query: WorkerQuery) -> Answer:
     cursor = None
     if len(found) > query.limit:
         cursor = pages.cursor([shown[-1].registered_at.isoformat(), str(shown[-1].worker_id)])
-    return page_of([worker_view(each) for each in shown], cursor)
+    total = None
+    if query.count:
+        total = await count_workers(visit.database, visit.tenant_id, query.status or None)
+    return page_of([worker_view(each) for each in shown], cursor, total)
 
 
 def _job_place(pages: Pages, query: JobQuery) -> JobPlace:

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from foliot.store.errors import CommitUnknown, TransactionConflict
+from foliot.api.refusals import AnswerLost
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 
 Result = TypeVar("Result")
 
@@ -25,3 +26,11 @@ async def insist(change: Callable[[], Awaitable[Result]], *, repeatable: bool = 
             if not repeatable:
                 raise
     return await change()
+
+
+async def told(answer: Awaitable[Result]) -> Result:
+    """What is read for the answer to a change: it is made, also if this cannot be read."""
+    try:
+        return await answer
+    except (DatabaseUnreachable, TransactionConflict) as lost:
+        raise AnswerLost(str(lost)) from None

@@ -1,17 +1,18 @@
-"""Whether the database lets this process work, asked anew each time and watched in between.
+"""Whether the database lets this node work and what is due gets done, asked anew each time.
 
-An outage is one line in the log when it begins and one when it ends; nobody has to restart
-anything.
+The database is watched in between: an outage is one line in the log when it begins and one when it
+ends; nobody has to restart anything.
 """
 
 import logging
 from collections.abc import Mapping
 from typing import Final
 
-from foliot.api.health import Check
 from foliot.core.errors import FoliotError
 from foliot.runtime.clock import Clock
+from foliot.runtime.health import Check
 from foliot.runtime.service import SharedAnswer
+from foliot.store.arrears import read_arrears
 from foliot.store.database import Database
 from foliot.store.readiness import Readiness, read_readiness
 
@@ -42,7 +43,8 @@ class DatabaseReadiness:
         delay = RETRY_SECONDS_MIN
         while True:
             checks = await self.checks()
-            reason = next((check.detail for check in checks.values() if not check.ok), "")
+            ours = (checks["database"], checks["schema"])
+            reason = next((check.detail for check in ours if not check.ok), "")
             if reason and reason != told:
                 log.warning("%s; trying again", reason)
             elif not reason and told != "":
@@ -62,9 +64,11 @@ class DatabaseReadiness:
                 await self._database.open()
                 self._is_open = True
             found = await read_readiness(self._database)
+            late = await read_arrears(self._database) if found.ready else None
         except FoliotError as error:
             return _away(str(error))
-        return {"database": _writable(found), "schema": _level(found)}
+        checks = {"database": _writable(found), "schema": _level(found)}
+        return {**checks, **(late.checks() if late else {})}
 
 
 def _away(reason: str) -> Mapping[str, Check]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from foliot.core.errors import FoliotError, InvalidInput
+from foliot.store.errors import DatabaseError
 
 
 @dataclass(eq=False)
@@ -74,6 +75,26 @@ class ExecutionFinished(FoliotError):
 
 
 @dataclass(eq=False)
+class EndTold(ExecutionFinished):
+    """The end of this very attempt was told or decided before."""
+
+    hint: str = "nothing is left to be done; GET the execution for how it ended"
+
+
+@dataclass(eq=False)
+class NotTakenOver(FoliotError):
+    """It runs in a worker, which tells its end itself."""
+
+    code: ClassVar[str] = "SUPERSEDED"
+
+    execution_id: str
+    hint: str = "an HTTP target takes one over with status 202 and X-Foliot-Async: true"
+
+    def __str__(self) -> str:
+        return f"execution {self.execution_id} is in the hands of a worker"
+
+
+@dataclass(eq=False)
 class IdempotencyInFlight(FoliotError):
     code: ClassVar[str] = "IDEMPOTENCY_IN_FLIGHT"
 
@@ -82,3 +103,15 @@ class IdempotencyInFlight(FoliotError):
 
     def __str__(self) -> str:
         return f"an earlier request with the idempotency key {self.key!r} is still at work"
+
+
+@dataclass(eq=False)
+class AnswerLost(DatabaseError):
+    """A change was made, and the database went away before it could be shown."""
+
+    code: ClassVar[str] = "SCHEDULER_UNAVAILABLE"
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a change was made and could not be read: {self.reason}"

@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import Request
 
 from foliot.api.auth import Visit
+from foliot.api.hinting import tell_of_executions
 from foliot.api.patience import insist
 from foliot.api.schemas.executions import EnqueueItem, TriggerBody
 from foliot.core.concurrency_keys import resolve_key
@@ -51,7 +52,7 @@ async def trigger(asking: Asking, job_id: str, body: TriggerBody) -> Enqueued:
         concurrency=_concurrency(visit, job, body.payload_override, None),
         trace_id=asking.trace_id,
     )
-    (made,) = await _enqueue(asking, job, [wanted])
+    (made,) = await _enqueue(asking, [(job, wanted)])
     return made
 
 
@@ -59,8 +60,9 @@ async def enqueue_all(asking: Asking, items: Sequence[EnqueueItem]) -> list[Enqu
     """All or none of them, in their order."""
     visit = asking.visit
     jobs = await resolve_jobs(visit.database, visit.tenant_id, [item.job for item in items])
-    wanted = [_wanted(asking, jobs[item.job], item) for item in items]
-    return await _enqueue(asking, jobs[items[0].job], wanted)
+    return await _enqueue(
+        asking, [(jobs[item.job], _wanted(asking, jobs[item.job], item)) for item in items]
+    )
 
 
 def _wanted(asking: Asking, job: JobReference, item: EnqueueItem) -> Wanted:
@@ -78,10 +80,13 @@ def _wanted(asking: Asking, job: JobReference, item: EnqueueItem) -> Wanted:
     )
 
 
-async def _enqueue(asking: Asking, job: JobReference, wanted: Sequence[Wanted]) -> list[Enqueued]:
+async def _enqueue(asking: Asking, asked: Sequence[tuple[JobReference, Wanted]]) -> list[Enqueued]:
     visit = asking.visit
-    request = enqueuing.Request(visit.tenant_id, "enqueue", asking.mark, job.now)
-    return await insist(lambda: enqueue(visit.database, request, wanted))
+    request = enqueuing.Request(visit.tenant_id, "enqueue", asking.mark, asked[0][0].now)
+    wanted = [one for _, one in asked]
+    made = await insist(lambda: enqueue(visit.database, request, wanted))
+    tell_of_executions(visit.hints, asked)
+    return made
 
 
 def _concurrency(

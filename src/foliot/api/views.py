@@ -2,23 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from itertools import islice
-from typing import Any, Final
 
+from foliot.core.explanation import Explanation, Reason
 from foliot.core.ids import JobId
-from foliot.core.model import Job, Json, Schedule
+from foliot.core.model import Job, Schedule
 from foliot.core.schedule.timeline import Occurrence
 from foliot.core.schedule.words import describe
+from foliot.core.states import JobState
 from foliot.core.zones import zone
 from foliot.store.definitions import target_type
-from foliot.store.execution_rows import StoredAttempt, StoredExecution
+from foliot.store.execution_views import View, duration_ms
 from foliot.store.fleet import Schedulers, StoredWorker
 from foliot.store.job_lists import RecentEnd
 from foliot.store.job_rows import JobVersion, StoredJob
 from foliot.store.logs import LogLine
-
-View = dict[str, Any]
+from foliot.store.queues import StoredQueue
 
 
 def job_view(stored: StoredJob, ends: Sequence[RecentEnd]) -> View:
@@ -45,7 +44,7 @@ def end_view(end: RecentEnd) -> View:
         "status": end.status,
         "scheduled_time": end.scheduled_time,
         "finished_at": end.finished_at,
-        "duration_ms": _duration_ms(end.started_at, end.finished_at),
+        "duration_ms": duration_ms(end.started_at, end.finished_at),
     }
 
 
@@ -88,58 +87,6 @@ def definition_view(job: Job, note: str | None = None) -> View:
     }
 
 
-def execution_view(stored: StoredExecution) -> View:
-    made = {
-        "duration_ms": _duration_ms(stored.started_at, stored.finished_at),
-        "skip_reason": None,
-        "error": _error_view(stored.error),
-        "attempts": [
-            {name: getattr(attempt, name) for name in StoredAttempt.__slots__}
-            | {"error": _error_view(attempt.error)}
-            for attempt in stored.attempts
-        ],
-    }
-    return {name: made[name] if name in made else getattr(stored, name) for name in _EXECUTION}
-
-
-_EXECUTION: Final = (
-    "execution_id",
-    "tenant_id",
-    "job_id",
-    "job_name",
-    "job_version",
-    "status",
-    "attempt_number",
-    "max_attempts",
-    "fence",
-    "scheduled_time",
-    "available_at",
-    "queued_at",
-    "started_at",
-    "finished_at",
-    "duration_ms",
-    "trigger",
-    "priority",
-    "queue",
-    "worker_id",
-    "labels",
-    "tags",
-    "idempotency_key",
-    "trace_id",
-    "retry_of",
-    "cancel_requested_at",
-    "dead_letter_id",
-    "dag_run_id",
-    "skip_reason",
-    "progress",
-    "result",
-    "result_truncated",
-    "response",
-    "error",
-    "attempts",
-)
-
-
 def log_view(line: LogLine) -> View:
     return {
         "attempt_number": line.attempt_number,
@@ -152,8 +99,25 @@ def log_view(line: LogLine) -> View:
     }
 
 
+def explanation_view(told: Explanation) -> View:
+    return {
+        "execution_id": told.execution_id,
+        "status": told.status,
+        "summary": told.summary,
+        "blockers": [
+            {name: getattr(reason, name) for name in Reason.__slots__} for reason in told.reasons
+        ],
+    }
+
+
 def worker_view(stored: StoredWorker) -> View:
     return {name: getattr(stored, name) for name in StoredWorker.__slots__}
+
+
+def queue_view(stored: StoredQueue) -> View:
+    """Its status is that of a job that is paused or not."""
+    status = JobState.ACTIVE if stored.paused_at is None else JobState.PAUSED
+    return {name: getattr(stored, name) for name in StoredQueue.__slots__} | {"status": status}
 
 
 def schedulers_view(found: Schedulers) -> View:
@@ -198,16 +162,3 @@ def preview_view(
             for fire in islice(fires, count)
         ],
     }
-
-
-def _error_view(error: Json) -> Json:
-    """All four of its fields, whatever was known."""
-    if not isinstance(error, dict):
-        return error
-    return {"type": None, "message": "", "http_status": None, "detail": None} | error
-
-
-def _duration_ms(started_at: datetime | None, finished_at: datetime | None) -> int | None:
-    if started_at is None or finished_at is None:
-        return None
-    return max(0, round((finished_at - started_at).total_seconds() * 1000))

@@ -44,6 +44,28 @@ def migrate(data_dir: str | None) -> None:
 
 @database.command()
 @data_dir_option
+def reseal(data_dir: str | None) -> None:
+    """Put every secret under the first key of FOLIOT_SECRET_KEYS.
+
+    The others are needed until then. Safe to run at any time, and again.
+    """
+    from foliot.cli.exits import Exit, fail
+    from foliot.cli.loading import database_url_or_exit, settings_or_exit
+    from foliot.runtime.service import run
+    from foliot.wiring.keys import opening_keyring, reseal_all
+
+    settings = settings_or_exit(data_dir=data_dir)
+    keyring = opening_keyring(settings)
+    if keyring is None:
+        fail(["there are no keys (set FOLIOT_SECRET_KEYS to the new one and the old)"], Exit.USAGE)
+    done = run(reseal_all(settings, database_url_or_exit(data_dir), keyring))
+    click.echo(f"{done.changed} secrets are now under the key {keyring.newest}")
+    if done.left:
+        fail([f"{done.left} cannot be opened with these keys and stay as they are"], Exit.ERROR)
+
+
+@database.command()
+@data_dir_option
 def status(data_dir: str | None) -> None:
     """Say which migrations are applied and which are pending."""
     from foliot.cli.loading import database_url_or_exit

@@ -6,6 +6,7 @@ import click
 
 from foliot.cli.database import database
 from foliot.cli.exits import Exit, exit_of, fail
+from foliot.cli.ledger import ledger
 from foliot.cli.server import server
 from foliot.cli.up import up
 from foliot.cli.version import show_version
@@ -29,6 +30,7 @@ foliot.add_command(up)
 foliot.add_command(server)
 foliot.add_command(database, "db")
 foliot.add_command(worker)
+foliot.add_command(ledger)
 foliot.add_command(show_version, "version")
 
 

@@ -1,4 +1,4 @@
-"""`foliot worker …`: what runs the user's handlers."""
+"""`foliot worker …`: what runs the user's handlers and calls HTTP targets."""
 
 import click
 
@@ -37,7 +37,7 @@ def run(
     patient: bool,
     **options: object,
 ) -> None:
-    """Run the handlers of these modules, until Ctrl-C.
+    """Call HTTP targets and run the handlers of these modules, until Ctrl-C.
 
     Works for the database of FOLIOT_DATABASE_URL, or of a `foliot up` in the same folder. The first
     SIGTERM or Ctrl-C lets what runs finish; a second one ends it at once.

@@ -191,3 +191,25 @@ class VersionConflict(FoliotError):
             f"job {self.job_id} has version {self.current}, not {self.expected}"
             " (read it again and repeat the change)"
         )
+
+
+@dataclass(eq=False)
+class SecretNotFound(FoliotError):
+    code: ClassVar[str] = "SECRET_NOT_FOUND"
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"there is no secret {self.name}"
+
+
+@dataclass(eq=False)
+class QueueNotFound(FoliotError):
+    """No job ever named it, and nobody has set anything for it."""
+
+    code: ClassVar[str] = "QUEUE_NOT_FOUND"
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"there is no queue {self.name!r} (it comes into being with the first job in it)"

@@ -18,11 +18,14 @@ from uuid import UUID
 
 from foliot.core.errors import InvalidInput
 from foliot.core.ids import ExecutionId, JobId, TenantId
-from foliot.core.model import RateLimit
+from foliot.core.model import Json, RateLimit
 
 COUNT_MAX: Final = 1_000_000
 PERIOD_SECONDS_MIN: Final = 0.001
 PERIOD_SECONDS_MAX: Final = 366 * 86_400.0
+MINUTE: Final = 60.0
+# Of what a tenant may start within a minute, so many minutes' worth may start at once.
+TENANT_BURST: Final = 2.0
 
 
 class Scope(IntEnum):
@@ -34,6 +37,16 @@ class Scope(IntEnum):
     KEY = 4
     TENANT_RATE = 5
     JOB_RATE = 6
+
+
+# What is counted on rows, the widest first.
+_WIDTHS: Final = {
+    Scope.TENANT: 1,
+    Scope.TENANT_RATE: 1,
+    Scope.JOB: 2,
+    Scope.JOB_RATE: 2,
+    Scope.KEY: 3,
+}
 
 
 class LimitKey(NamedTuple):
@@ -196,24 +209,22 @@ def key_limit(tenant: TenantId, key: str, at_most: int) -> Limit:
 
 
 def key_text(key: LimitKey) -> str:
-    """How rows name what they are counted under; only concurrency is counted on rows."""
+    """How rows name what they are counted under; its concurrency and its rate share one name."""
     match key.scope:
-        case Scope.QUEUE:
-            return f"queue:{key.subject}"
-        case Scope.TENANT:
+        case Scope.TENANT | Scope.TENANT_RATE:
             return f"tenant:{key.tenant_id}"
-        case Scope.JOB:
+        case Scope.JOB | Scope.JOB_RATE:
             return f"job:{UUID(hex=key.subject)}"
         case Scope.KEY:
             return f"key:{key.tenant_id}:{key.subject}"
-        case Scope.TENANT_RATE | Scope.JOB_RATE:
-            raise InvalidInput("a rate holds no slots", field="rate_limit")
+        case Scope.QUEUE:
+            raise InvalidInput("rows are in one queue and need no key for it", field="queue")
 
 
 def key_texts(limits: Iterable[Limit]) -> tuple[str, ...]:
     """The keys of a row under these limits, widest first: neighbours then share their beginning."""
-    counted = (limit.key for limit in limits if limit.period_seconds is None)
-    return tuple(key_text(key) for key in sorted(set(counted), key=lambda key: key.scope))
+    keys = sorted({limit.key for limit in limits}, key=lambda key: _WIDTHS[key.scope])
+    return tuple(dict.fromkeys(map(key_text, keys)))
 
 
 def tenant_rate(tenant: TenantId, rate: RateLimit) -> Limit | None:
@@ -224,12 +235,23 @@ def job_rate(tenant: TenantId, job: JobId, name: str, rate: RateLimit) -> Limit 
     return _rate(LimitKey(Scope.JOB_RATE, tenant, job.hex), f"rate limit of job {name}", rate)
 
 
-def check_concurrency_limit(at_most: int | None) -> None:
+def limits_of_tenant(tenant: TenantId, quotas: Mapping[str, Json]) -> tuple[Limit, ...]:
+    """What a tenant's quotas say about how many may run at once and start in a minute."""
+    at_most = _quota(quotas, "max_concurrent")
+    rate = RateLimit(_quota(quotas, "executions_per_minute"), MINUTE)
+    limits = (
+        None if at_most is None else tenant_limit(tenant, at_most),
+        tenant_rate(tenant, burst(rate, TENANT_BURST)),
+    )
+    return tuple(limit for limit in limits if limit is not None)
+
+
+def check_concurrency_limit(at_most: int | None, field: str = "concurrency.limit") -> None:
     if at_most is not None and not 1 <= at_most <= COUNT_MAX:
         raise InvalidInput(
             f"{at_most} executions at once are not possible",
-            field="concurrency.limit",
-            hint=f"use 1 to {COUNT_MAX}, or null for no limit; to stop a job, pause it",
+            field=field,
+            hint=f"use 1 to {COUNT_MAX}, or null for no limit; to stop it, pause it",
         )
 
 
@@ -255,6 +277,17 @@ def check_rate_limit(rate: RateLimit) -> None:
             field="rate_limit.period_seconds",
             hint=f"use {PERIOD_SECONDS_MIN:g} to {PERIOD_SECONDS_MAX:.0f} (a year)",
         )
+
+
+def _quota(quotas: Mapping[str, Json], name: str) -> int | None:
+    value = quotas.get(name)
+    if value is None or (type(value) is int and 1 <= value <= COUNT_MAX):
+        return value
+    raise InvalidInput(
+        f"{str(value)[:40]!r} is not a quota",
+        field=f"quotas.{name}",
+        hint=f"use 1 to {COUNT_MAX}, or null for none",
+    )
 
 
 def _rate(key: LimitKey, label: str, rate: RateLimit) -> Limit | None:

@@ -110,6 +110,14 @@ class ErrorType(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class TargetType(StrEnum):
+    """What runs: a call to a URL, a function by its name, a program."""
+
+    HTTP = "HTTP"
+    HANDLER = "HANDLER"
+    COMMAND = "COMMAND"
+
+
 class CalendarRule(StrEnum):
     """What happens to an instant on an excluded day."""
 

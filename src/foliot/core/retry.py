@@ -84,7 +84,7 @@ def decide(
     if attempt_number >= policy.max_attempts:
         return GiveUp(DeadLetterReason.EXHAUSTED)
     delay = backoff_seconds(policy, attempt_number, chance=chance)
-    return Retry(max(delay, _honoured(failure.retry_after_seconds)))
+    return Retry(max(delay, honoured_seconds(failure.retry_after_seconds)))
 
 
 def snooze(seconds: float) -> Snooze:
@@ -149,7 +149,7 @@ def parse_retry_after(header: str, now: datetime) -> float | None:
         return None
 
 
-def _honoured(retry_after_seconds: float | None) -> float:
+def honoured_seconds(retry_after_seconds: float | None) -> float:
     """At most an hour; a value that is no duration (negative, not a number) asks for nothing."""
     if retry_after_seconds is None or not retry_after_seconds > 0:
         return 0.0

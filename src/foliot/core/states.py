@@ -36,6 +36,7 @@ class ExecutionEvent(StrEnum):
     TIME_OUT = "TIME_OUT"  # the last attempt ran out of time
     SNOOZE = "SNOOZE"  # the handler asks for later; the attempt is given back
     HAND_BACK = "HAND_BACK"  # a draining worker returns it; the attempt is given back
+    HAND_OVER = "HAND_OVER"  # the called side works on and will tell the end itself
     LOSE = "LOSE"  # its worker died; the attempt stays counted
     CANCEL = "CANCEL"  # carried out; while running, a request only sets cancel_requested_at
     EXPIRE = "EXPIRE"  # not started before its start deadline
@@ -115,6 +116,7 @@ EXECUTION: Final[Mapping[tuple[ExecutionState, ExecutionEvent], ExecutionState]]
         (_S.RUNNING, _E.SNOOZE): _S.PENDING,
         (_S.RUNNING, _E.HAND_BACK): _S.QUEUED,
         (_S.RUNNING, _E.HOLD): _S.WAITING,  # an open breaker, found after the claim
+        (_S.RUNNING, _E.HAND_OVER): _S.RUNNING,  # the other side goes on with it
         (_S.RUNNING, _E.LOSE): _S.QUEUED,
         (_S.RUNNING, _E.CANCEL): _S.CANCELLED,
         (_S.RUNNING, _E.SKIP): _S.SKIPPED,  # every instance of a fan-out was

@@ -19,6 +19,8 @@ DEPTH_MAX: Final = 32
 # jsonb would keep more digits, but few languages read them back: as text they arrive everywhere.
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 PREVIEW_CHARS: Final = 1000
+# Of the result of an attempt; also said to who returns more.
+RESULT_BYTES_MAX: Final = 256 * 1024
 # A marker needs this much room even where less is allowed.
 MARKER_BYTES_MAX: Final = 1024
 _WORDS_CHARS: Final = 80

@@ -58,9 +58,11 @@ class Alarms:
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._timer = None
-        while self._heap and self._heap[0][0] <= now:
-            at, key = heappop(self._heap)
-            if self._at.get(key) == at:
-                del self._at[key]
-                self._ring(key)
-        self._wind(loop)
+        try:
+            while self._heap and self._heap[0][0] <= now:
+                at, key = heappop(self._heap)
+                if self._at.get(key) == at:
+                    del self._at[key]
+                    self._ring(key)
+        finally:  # whatever one of them does, the others come up
+            self._wind(loop)

@@ -12,6 +12,11 @@ def random_secret() -> str:
     return secrets.token_urlsafe(24)
 
 
+def random_key() -> bytes:
+    """256 bits, to sign with."""
+    return secrets.token_bytes(32)
+
+
 def random_name() -> str:
     """Sixteen letters and digits: unique for all practical purposes."""
     return secrets.token_hex(8)

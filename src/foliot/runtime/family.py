@@ -8,12 +8,15 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
 _IS_LINUX: Final = sys.platform == "linux"
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
 
@@ -30,12 +33,26 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def renounce_new_rights() -> None:
+    """Whatever this process runs gains no rights by that: who may end it now may end it then."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def hide_from_own_user() -> None:
+    """Other processes of the same user can no longer read the memory and the environment of this
+    one; root still can, and no core is dumped."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
 def children() -> frozenset[int]:
-    """The children of this process that have a number, ended ones among them."""
+    """The children of this process that have a number, ended ones among them. The system counts
+    them by the thread that started them."""
+    found: set[int] = set()
     with suppress(OSError):
-        listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-        return frozenset(map(int, listed.split()))
-    return frozenset()
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # a thread that has just ended
+                found.update(map(int, (thread / "children").read_text(encoding="ascii").split()))
+    return frozenset(found)
 
 
 def end_group(leader: int) -> None:
@@ -43,6 +60,40 @@ def end_group(leader: int) -> None:
     # macOS says "not permitted" of a group that is only waiting to be buried.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def end_strays(kept: frozenset[int] = frozenset()) -> None:
+    """Children of this process but `kept` are killed and buried, and those that come to it by
+    that, until there are none."""
+    while strays := children() - kept:
+        for pid in strays:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def let_pass(number: signal.Signals) -> None:
+    """It has no effect on this process, and its usual one on what this process starts: a signal
+    that is ignored would be ignored there too. None gets lost between the two."""
+    held: dict[int, set[int | signal.Signals]] = {}  # by thread
+
+    def ignore(*_: object) -> None: ...
+
+    def hold() -> None:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        held[threading.get_ident()] = mask
+
+    def let_go() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held.pop(threading.get_ident()))
+
+    def heed() -> None:
+        if signal.getsignal(number) is ignore:
+            signal.signal(number, signal.SIG_DFL)
+        let_go()
+
+    signal.signal(number, ignore)
+    os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=heed)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -15,6 +15,10 @@ LOOP_FAILURES: Final = Counter(
     "foliot_loop_failures_total", "Passes of a loop that failed.", ["loop"]
 )
 
+HINTS_SENT: Final = Counter("foliot_hints_sent_total", "Messages with hints that were sent.")
+HINTS_HEARD: Final = Counter("foliot_hints_heard_total", "Messages with hints that were heard.")
+HINTS_FLOW: Final = Gauge("foliot_hints_flow", "1 while hints are known to reach this process.")
+
 # Lateness in seconds: of a fire after its instant, of a start after the execution became available.
 _LATENESS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 _DURATION: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
@@ -28,9 +32,26 @@ FIRE_ERRORS: Final = Counter("foliot_fire_errors_total", "Jobs that the database
 OVERDUE_JOBS: Final = Gauge(
     "foliot_overdue_jobs", "Jobs overdue by more than a second, when last seen."
 )
+OLDEST_INSTANT: Final = Gauge(
+    "foliot_oldest_overdue_instant_seconds", "How long the oldest due instant has waited."
+)
+OLDEST_LEASE: Final = Gauge(
+    "foliot_oldest_expired_lease_seconds", "How long ago the oldest silent worker ran out of time."
+)
+OLDEST_CALLBACK: Final = Gauge(
+    "foliot_oldest_undelivered_callback_seconds", "How long the oldest due callback has waited."
+)
+DELIVERIES: Final = Counter(
+    "foliot_deliveries_total", "Tries of completion callbacks, by what became of them.", ["result"]
+)
 SHARDS_OWNED: Final = Gauge("foliot_shards_owned", "Shards that this scheduler holds.")
 SHARDS_WITHOUT_OWNER: Final = Gauge(
     "foliot_shards_without_owner", "Shards that no scheduler holds."
+)
+UNSERVED: Final = Gauge(
+    "foliot_unserved_executions",
+    "Executions that could be claimed and that no live worker serves, up to 1,000 a lane.",
+    ["queue"],
 )
 EXECUTIONS_RELEASED: Final = Counter(
     "foliot_executions_released_total", "Waiting rows made claimable."

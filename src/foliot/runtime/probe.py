@@ -1,4 +1,7 @@
-"""Ask a server of ours one question over HTTP, without an HTTP library: is it ready?"""
+"""Ask a server of ours one question over HTTP, without an HTTP library: is it ready?
+
+Whether it can serve, that is: what is late when it starts is about to be done.
+"""
 
 import asyncio
 import json
@@ -6,13 +9,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 ANSWER_WITHIN_SECONDS: Final = 3.0
+PATH: Final = "/readyz?exclude=instants,leases,callbacks"
 
 
 async def not_ready_because(url: str) -> str | None:
-    """None once `url`/readyz answers 200; until then what it lacks, in words."""
+    """None once `url` can serve; until then what it lacks, in words."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_SECONDS):
-            answer = await _get(url, "/readyz")
+            answer = await _get(url, PATH)
     except (OSError, asyncio.IncompleteReadError):
         return "it does not answer"
     head, _, body = answer.partition(b"\r\n\r\n")

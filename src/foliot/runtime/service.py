@@ -1,6 +1,7 @@
 """Start and end of a process's own work: the event loop, signals, tasks that belong to a block."""
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -8,6 +9,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -34,6 +37,37 @@ async def background(work: Coroutine[Any, Any, None], *, name: str) -> AsyncIter
             task.cancel()
 
 
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None], *, name: str) -> AsyncIterator[None]:
+    """`work` runs while the block does and is cancelled at its end. Its failure is told and ends
+    nothing: for what is missed and not needed."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s failed", name, exc_info=error)
+
+
+@asynccontextmanager
+async def served(
+    work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], *, name: str
+) -> AsyncIterator[None]:
+    """`work` runs while the block does; at its end it is told to leave, and waited for. Its failure
+    is told and ends nothing."""
+    leave = asyncio.Event()
+    task = asyncio.create_task(work(leave), name=name)
+    try:
+        yield
+    finally:
+        leave.set()
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s failed", name, exc_info=error)
+
+
 class SharedAnswer(Generic[T]):
     """One question at a time: who asks meanwhile waits for the same answer.
 
@@ -49,6 +83,8 @@ class SharedAnswer(Generic[T]):
         """The answer, or TimeoutError."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
+            # Nobody may be left to hear why it failed.
+            self._asking.add_done_callback(lambda asking: asking.cancelled() or asking.exception())
         async with asyncio.timeout(within_seconds):
             return await asyncio.shield(self._asking)
 

@@ -1,7 +1,8 @@
 """Jobs that follow others fire when their parents have ended.
 
 Any number of schedulers do this at once: a child is decided about under its lock, and whoever comes
-second finds nothing left to tell. What fires is let go in the same pass.
+second finds nothing left to tell. What fires is let go in the same pass. A child that the database
+refuses is told about, counted, and left alone for ten seconds: its parents' ends wait for it.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from typing import Final
 
 from foliot.runtime.clock import Clock
 from foliot.runtime.metrics import EXECUTIONS_RELEASED, INSTANTS_SKIPPED, JOBS_TRIGGERED
-from foliot.scheduler.release import WIDE_LOOK_SECONDS
+from foliot.scheduler.firing import Refusals
+from foliot.scheduler.release import tell_of_release
+from foliot.scheduler.wide_look import WideLook
 from foliot.store import completions
 from foliot.store.completions import follow, read_news
 from foliot.store.database import Database
 from foliot.store.releasing import release_due
+from foliot.transport.port import SILENCE, Publisher
 
 PAUSE_SECONDS: Final = 0.2
 
@@ -26,42 +30,57 @@ class Followed:
     told: int = 0
     fired: int = 0
     skipped: int = 0
+    refused: int = 0
 
 
 class FireAfter:
     name: Final = "fire after"
 
-    def __init__(self, database: Database, clock: Clock, rows: int = completions.ROWS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        rows: int = completions.ROWS,
+        hints: Publisher = SILENCE,
+    ) -> None:
         self._database = database
-        self._clock = clock
         self._rows = rows
-        self._low: datetime | None = None
-        self._looked_wide_at = float("-inf")
+        self._hints = hints
+        self._wide = WideLook(database, clock)
+        self._refusals = Refusals()
         self.pause_seconds = PAUSE_SECONDS
 
     async def run_once(self, now: datetime | None = None) -> Followed:
         """Until a page is not full. A child that somebody else holds is met again."""
-        began = self._clock.monotonic()
-        wide = self._low is None or began - self._looked_wide_at >= WIDE_LOOK_SECONDS
-        low = None if wide else self._low
+        low = await self._wide.low(now)
         news = await read_news(self._database, low, now)
-        told = fired = skipped = 0
-        more = news.waiting
-        while more:
-            page = await follow(self._database, low, rows=self._rows, now=now)
-            told, fired = told + page.told, fired + len(page.fired)
-            skipped += len(page.skipped)
-            more = page.full
-        self._low = news.low
-        if wide:
-            self._looked_wide_at = began
-        JOBS_TRIGGERED.inc(fired)
-        INSTANTS_SKIPPED.inc(skipped)
-        if fired:
+        done = Followed()
+        if news.waiting:
+            done = await self._follow(low, news.moment, now)
+        self._wide.done(news.low)
+        JOBS_TRIGGERED.inc(done.fired)
+        INSTANTS_SKIPPED.inc(done.skipped)
+        if done.fired:
             await self._release(low, now)
-        return Followed(told, fired, skipped)
+        return done
+
+    async def _follow(
+        self, low: datetime | None, moment: datetime, now: datetime | None
+    ) -> Followed:
+        told = fired = skipped = refused = 0
+        more = True
+        while more:
+            unfit = self._refusals.standing(moment)
+            page = await follow(self._database, low, rows=self._rows, unfit=unfit, now=now)
+            for job_id, failure in page.refused:
+                self._refusals.refuse(job_id, moment, failure)
+            told, fired = told + page.told, fired + len(page.fired)
+            skipped, refused = skipped + len(page.skipped), refused + len(page.refused)
+            more = page.full
+        return Followed(told, fired, skipped, refused)
 
     async def _release(self, low: datetime | None, now: datetime | None) -> None:
         """At once, not only with the next pass of the release."""
         batch = await release_due(self._database, low, now=now)
         EXECUTIONS_RELEASED.inc(batch.released)
+        tell_of_release(self._hints, batch)

@@ -5,16 +5,18 @@ ten seconds: it keeps nobody else waiting, and nobody busy.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from foliot.core.ids import JobId
+from foliot.core.schedule.timeline import TICK
 from foliot.runtime.metrics import FIRE_ERRORS, INSTANTS_SKIPPED, JOBS_TRIGGERED, TRIGGER_DELAY
 from foliot.store.database import Database
 from foliot.store.firing import Fired, FireReport, JobFire, fire_batch
-from foliot.store.staging import DuePage
+from foliot.store.staging import DuePage, stage_page
+from foliot.transport.port import SILENCE, Matter, Publisher
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,14 @@ class Refusals:
         until = self._until.get(job_id)
         return until is not None and now < until <= now + REFUSED_FOR
 
-    def add(self, job_id: JobId, now: datetime) -> None:
+    def standing(self, now: datetime) -> list[JobId]:
+        """Those that are left alone now."""
+        return [job_id for job_id in self._until if self.stands(job_id, now)]
+
+    def refuse(self, job_id: JobId, now: datetime, error: Exception) -> None:
+        """Told and counted, and left alone from now on."""
+        FIRE_ERRORS.inc()
+        log.error("job %s cannot be fired: %s", job_id, error)
         if self._tidy_at is None or now >= self._tidy_at:
             self._until = {job: until for job, until in self._until.items() if now < until}
             self._tidy_at = now + REFUSED_FOR
@@ -55,9 +64,15 @@ class FiredBatch:
 class Firing:
     """Settles jobs and sends them. `read_time` says what time it is for the database."""
 
-    def __init__(self, database: Database, read_time: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        read_time: Callable[[], datetime],
+        hints: Publisher = SILENCE,
+    ) -> None:
         self._database = database
         self._read_time = read_time
+        self._hints = hints
         self.refusals = Refusals()
 
     def settle(
@@ -71,7 +86,7 @@ class Firing:
             try:
                 fire = settle(now)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is this job's
-                self._refuse(job_id, now, error)
+                self.refusals.refuse(job_id, now, error)
             else:
                 settled.extend([fire] if fire else [])
         return settled
@@ -82,20 +97,38 @@ class Firing:
         report = await fire_batch(self._database, batch, take=take, now=now)
         answered = now or self._read_time()
         for job_id, failure in report.refused:
-            self._refuse(job_id, answered, failure)
+            self.refusals.refuse(job_id, answered, failure)
         fired = FiredBatch(tuple(batch), report)
+        self._tell(fired)
         _count(fired, answered)
         return fired
 
-    def refuse_unreadable(self, page: DuePage, now: datetime) -> None:
-        for job_id, error in page.unreadable:
-            if not self.refusals.stands(job_id, now):
-                self._refuse(job_id, now, error)
+    def _tell(self, batch: FiredBatch) -> None:
+        """Workers, and once for the batch."""
+        applied = batch.applied
+        queues = {one.queue for one in batch.sent if one.job_id in applied and one.fires}
+        if queues:
+            self._hints.publish(Matter.WORK, queues)
 
-    def _refuse(self, job_id: JobId, now: datetime, error: Exception) -> None:
-        FIRE_ERRORS.inc()
-        log.error("job %s cannot be fired: %s", job_id, error)
-        self.refusals.add(job_id, now)
+    async def look(
+        self,
+        shards: Collection[int],
+        span: tuple[datetime | None, datetime],
+        limit: int,
+        now: datetime,
+    ) -> DuePage:
+        """The first page of what is due within `span` that has something to fire: however many
+        cannot be fired, they keep nobody else from being seen."""
+        low, high = span
+        while True:
+            page = await stage_page(self._database, shards, low=low, high=high, limit=limit)
+            for job_id, error in page.unreadable:
+                if not self.refusals.stands(job_id, now):
+                    self.refusals.refuse(job_id, now, error)
+            unfit = all(self.refusals.stands(due.job_id, now) for due in page.jobs)
+            if not unfit or not page.is_full or page.last is None:
+                return page
+            low = page.last if page.last != page.first else page.last + TICK
 
 
 def _count(batch: FiredBatch, answered: datetime) -> None:

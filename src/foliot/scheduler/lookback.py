@@ -27,10 +27,14 @@ class Lookback:
         """Where the look that begins now may begin; None: at the very first."""
         self._began = self._clock.monotonic()
         self._wide = self._began >= self._next_wide_at
-        return None if self._wide else now - self._back
+        if not self._wide:
+            return now - self._back
+        self._next_wide_at = self._began + SECONDS_MAX
+        return None
 
     def done(self) -> None:
-        """The look has its answer; one that failed is made again as it was."""
+        """The look has its answer. One that failed counts as one that cost much: under a pinned
+        snapshot every one would fail, and nobody would look at what is due now."""
         if self._wide:
             ended = self._clock.monotonic()
             pause = PART_OF_TIME * (ended - self._began)

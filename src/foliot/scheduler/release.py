@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from foliot.core.ids import JobId
 from foliot.runtime.clock import Clock
 from foliot.runtime.metrics import EXECUTIONS_RELEASED
+from foliot.scheduler.wide_look import WideLook
 from foliot.store import admitting, releasing
 from foliot.store.admitting import Place, admit_held
 from foliot.store.database import Database
-from foliot.store.releasing import next_release_seconds, release_due, release_overlaps
+from foliot.store.releasing import (
+    ReleaseReport,
+    next_release_seconds,
+    release_due,
+    release_overlaps,
+)
+from foliot.transport.port import SILENCE, Matter, Publisher
 
 # A row that was written during the pause waits no longer than this.
 PAUSE_SECONDS: Final = 0.2
-# Once in a while everything is looked at, also what came late below the lower bound.
-WIDE_LOOK_SECONDS: Final = 10.0
+# Starts leave a rate one by one; those that do within this are let go together.
+OPENING_SECONDS_MIN: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +43,37 @@ class Release:
 
     name: Final = "release"
 
-    def __init__(self, database: Database, clock: Clock, batch: int = releasing.BATCH) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        batch: int = releasing.BATCH,
+        hints: Publisher = SILENCE,
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._hints = hints
         self._batch = batch
-        self._low: datetime | None = None
-        self._looked_wide_at = float("-inf")
+        self._wide = WideLook(database, clock)
         self.pause_seconds = 0.0
 
     async def run_once(self, now: datetime | None = None) -> Released:
         """Until a batch is not full."""
-        low, began = self._low, self._clock.monotonic()
-        wide = low is None or began - self._looked_wide_at >= WIDE_LOOK_SECONDS
+        low = await self._wide.low(now)
         released = held = 0
         while True:
-            batch = await release_due(
-                self._database, None if wide else low, batch=self._batch, now=now
-            )
+            batch = await release_due(self._database, low, batch=self._batch, now=now)
             released += batch.released
             held += batch.held
             EXECUTIONS_RELEASED.inc(batch.released)
+            tell_of_release(self._hints, batch)
             # A batch that is full and yet let nothing go is another scheduler's work.
             if batch.seen < self._batch or not batch.released + batch.held:
                 break
         if batch.seen < self._batch:
-            self._low = batch.low
-            self._looked_wide_at = began if wide else self._looked_wide_at
+            self._wide.done(batch.low)
+        elif low is None:
+            self._wide.again()
         wait = await next_release_seconds(self._database, batch.moment, now)
         self.pause_seconds = PAUSE_SECONDS if wait is None else min(max(wait, 0.0), PAUSE_SECONDS)
         return Released(released, held)
@@ -71,33 +84,52 @@ class ReleaseOverlaps:
 
     name: Final = "release overlaps"
 
-    def __init__(self, database: Database, clock: Clock, jobs: int = releasing.JOBS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        jobs: int = releasing.JOBS,
+        hints: Publisher = SILENCE,
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._hints = hints
         self._jobs = jobs
         self.pause_seconds = PAUSE_SECONDS
 
     async def run_once(self, now: datetime | None = None) -> Released:
         """One walk over all jobs that hold some, to its end."""
         began = self._clock.monotonic()
-        page = await release_overlaps(self._database, jobs=self._jobs, now=now)
-        released = len(page.released)
-        while page.after is not None:
-            page = await release_overlaps(self._database, page.after, jobs=self._jobs, now=now)
+        released = 0
+        place: JobId | None = None
+        while True:
+            page = await release_overlaps(self._database, place, jobs=self._jobs, now=now)
             released += len(page.released)
+            if page.released:
+                self._hints.publish(Matter.WORK, page.queues)
+            if page.after is None:
+                break
+            place = page.after
         EXECUTIONS_RELEASED.inc(released)
         self.pause_seconds = half_time(self._clock.monotonic() - began)
         return Released(released)
 
 
 class Admit:
-    """Executions that waited for a slot under a limit."""
+    """Executions that waited for a slot under a limit. The pause ends when a rate has room."""
 
     name: Final = "admit"
 
-    def __init__(self, database: Database, clock: Clock, batch: int = admitting.BATCH) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        batch: int = admitting.BATCH,
+        hints: Publisher = SILENCE,
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._hints = hints
         self._batch = batch
         self.pause_seconds = PAUSE_SECONDS
 
@@ -105,17 +137,33 @@ class Admit:
         """One walk over all limits that hold some, to its end; a full page is looked at again."""
         began, released = self._clock.monotonic(), 0
         place: Place | None = None
+        opens_in = PAUSE_SECONDS
         while True:
             page = await admit_held(self._database, place, batch=self._batch, now=now)
             released += len(page.admitted)
             EXECUTIONS_RELEASED.inc(len(page.admitted))
+            if page.admitted:
+                self._hints.publish(Matter.WORK, page.queues)
             if len(page.admitted) >= self._batch:
                 continue
+            if page.opens_in_seconds is not None:
+                opens_in = min(opens_in, page.opens_in_seconds)
             if page.after is None:
                 break
             place = page.after
-        self.pause_seconds = half_time(self._clock.monotonic() - began)
+        took = self._clock.monotonic() - began
+        self.pause_seconds = max(
+            OPENING_SECONDS_MIN, opens_in, took if took > PAUSE_SECONDS else 0.0
+        )
         return Released(released)
+
+
+def tell_of_release(hints: Publisher, batch: ReleaseReport) -> None:
+    """Workers of what they may claim; and those who give out slots, of what waits for one."""
+    if batch.released:
+        hints.publish(Matter.WORK, batch.queues)
+    if batch.held:
+        hints.publish(Matter.ADMIT)
 
 
 def half_time(took_seconds: float) -> float:

@@ -4,9 +4,11 @@ deadlines that nobody kept.
 Workers are buried and attempts ended only by a scheduler that has watched for a whole expiry
 without a break. After an outage every worker looks silent and every attempt overdue, until
 heartbeats and finished results have come through again. What a dead worker held is taken at once:
-being DEAD has no way back.
+being DEAD has no way back. Those who died lately are asked for each time; all hands are walked over
+once a minute, and whenever somebody was buried.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -18,11 +20,17 @@ from foliot.runtime.metrics import EXECUTIONS_EXPIRED, EXECUTIONS_RESCUED, WORKE
 from foliot.scheduler.watching import Watcher
 from foliot.store import expiring, rescuing
 from foliot.store.database import Database
+from foliot.store.errors import DatabaseError, TransactionConflict
 from foliot.store.expiring import expire
-from foliot.store.rescuing import end_overdue, rescue_lost
+from foliot.store.rescuing import end_overdue, rescue_left, rescue_lost
 from foliot.store.workers import bury_silent
 
+log = logging.getLogger(__name__)
+
 PAUSE_SECONDS: Final = 1.0
+# Under a pinned snapshot a walk over all hands takes long: it gets a twentieth of the time.
+EVERYWHERE_SECONDS: Final = 60.0
+EVERYWHERE_PER_SECOND: Final = 20.0
 # What this is the second line of has had its time and five seconds more. Shorter than a gap.
 OVERDUE_PAUSE_SECONDS: Final = 2.0
 
@@ -62,6 +70,8 @@ class Rescue:
     ) -> None:
         self._database = database
         self._watcher = Watcher(database, clock, expiry_seconds)
+        self._clock = clock
+        self._everywhere_at = float("-inf")
         self._expiry_seconds = expiry_seconds
         self._page_rows = page_rows
         self.pause_seconds = PAUSE_SECONDS
@@ -72,9 +82,24 @@ class Rescue:
             if judged_at is not None:
                 buried = len(await bury_silent(self._database, self._expiry_seconds, judged_at))
                 WORKER_DEATHS.inc(buried)
-            report = await rescue_lost(self._database, self._page_rows, now)
-            EXECUTIONS_RESCUED.inc(len(report.changed))
-        return Rescued(judged_at is not None, buried, len(report.changed))
+            report = await rescue_left(self._database, self._page_rows, now)
+            rescued = len(report.changed) + await self._look_everywhere(buried, now)
+            EXECUTIONS_RESCUED.inc(rescued)
+        return Rescued(judged_at is not None, buried, rescued)
+
+    async def _look_everywhere(self, buried: int, now: datetime | None) -> int:
+        """That it took too long is no sign of what others do: the watch goes on."""
+        began = self._clock.monotonic()
+        if not buried and began < self._everywhere_at:
+            return 0
+        try:
+            return len((await rescue_lost(self._database, self._page_rows, now)).changed)
+        except TransactionConflict as conflict:
+            log.warning("what the dead hold was not looked for everywhere: %s", conflict)
+            return 0
+        finally:
+            took = self._clock.monotonic() - began
+            self._everywhere_at = began + max(EVERYWHERE_SECONDS, took * EVERYWHERE_PER_SECOND)
 
 
 class EndOverdue:
@@ -114,14 +139,21 @@ class Expire:
     def __init__(self, database: Database, page_rows: int = expiring.PAGE_ROWS) -> None:
         self._database = database
         self._page_rows = page_rows
+        self._rows = page_rows  # half of it after a failure: large payloads go to dead letters
         self.pause_seconds = PAUSE_SECONDS
 
     async def run_once(self, now: datetime | None = None) -> Expired:
         """Until a page is not full."""
         expired = 0
         while True:
-            page = len(await expire(self._database, self._page_rows, now))
+            rows = self._rows
+            try:
+                page = len(await expire(self._database, rows, now))
+            except DatabaseError:
+                self._rows = max(1, rows // 2)
+                raise
+            self._rows = min(self._page_rows, rows * 2)
             expired += page
             EXECUTIONS_EXPIRED.inc(page)
-            if page < self._page_rows:
+            if page < rows:
                 return Expired(expired)

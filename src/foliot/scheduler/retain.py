@@ -14,8 +14,10 @@ from foliot.core.ids import JobId
 from foliot.store.database import Database
 from foliot.store.forgetting import (
     BATCH,
+    forget_deliveries,
     forget_limits,
     forget_requests,
+    forget_starts,
     forget_workers,
 )
 from foliot.store.job_deletions import finish_deletions
@@ -38,7 +40,9 @@ class Retained:
     clocks: int = 0
     requests: int = 0
     workers: int = 0
+    deliveries: int = 0
     limits: int = 0
+    starts: int = 0
     cancelled: int = 0
     more: bool = False
 
@@ -51,6 +55,7 @@ class Retain:
         self._rounds = rounds
         self._batch = batch
         self._limits_after: str | None = None
+        self._starts_after: str | None = None
         self._deleted_after: JobId | None = None
         self._more = False
         self.pause_seconds = PAUSE_SECONDS
@@ -80,7 +85,13 @@ class Retain:
                     lambda: forget_workers(self._database, now, batch=self._batch), self._batch
                 )
             ),
+            deliveries=await attempt(
+                self._forget(
+                    lambda: forget_deliveries(self._database, now, batch=self._batch), self._batch
+                )
+            ),
             limits=await attempt(self._forget_limits()),
+            starts=await attempt(self._forget_starts(now)),
             more=self._more,
         )
         self.pause_seconds = BUSY_PAUSE_SECONDS if self._more else PAUSE_SECONDS
@@ -109,6 +120,18 @@ class Retain:
             page = await forget_limits(self._database, self._limits_after, batch=self._batch)
             gone += page.removed
             self._limits_after = page.after
+            if page.after is None:
+                return gone
+        self._more = self._more or gone > 0
+        return gone
+
+    async def _forget_starts(self, now: datetime | None) -> int:
+        """A part of the walk over all keys with a rate."""
+        gone = 0
+        for _ in range(self._rounds):
+            page = await forget_starts(self._database, self._starts_after, now, batch=self._batch)
+            gone += page.removed
+            self._starts_after = page.after
             if page.after is None:
                 return gone
         self._more = self._more or gone > 0

@@ -32,7 +32,8 @@ AT_HAND_BACK: Final = timedelta(seconds=1)
 PAGE: Final = 1000
 # As many of one shard may share one instant; what is beyond is read once these are fired.
 HERD: Final = 16 * PAGE
-# Some 2 KB each. While there are more, nobody looks further ahead.
+# Some 2 KB each. While there are as many, nobody looks further ahead; after an outage that is not
+# ahead at all.
 STAGED_MAX: Final = 200_000
 # Settled in one go, a few milliseconds' work.
 PREPARED_AT_ONCE: Final = 100
@@ -67,10 +68,7 @@ class StageAhead:
             self._forget_all_but(owned)
         news = 0
         for low, shards in self._gaps(owned):
-            if len(self._staged) >= STAGED_MAX:
-                break
             news += await self._read(shards, low, until)
-            self._known_until.update(dict.fromkeys(shards, until))
         while self._staged.prepare(PREPARED_AT_ONCE):
             await self._clock.sleep(0)
         return StageReport(news, until)
@@ -89,24 +87,25 @@ class StageAhead:
         return list(found.items())
 
     async def _read(self, shards: list[int], low: datetime | None, high: datetime) -> int:
-        """Page by page. Where a page is full of one instant, shard by shard, whole."""
+        """Page by page, while there is room. Where a page is full of one instant, shard by shard,
+        whole."""
         news, limit = 0, PAGE
-        while True:
+        while len(self._staged) < STAGED_MAX:
             turn = self._staged.turn
             page = await stage_page(self._database, shards, low=low, high=high, limit=limit)
             news += self._staged.offer(page.jobs, turn)
-            if not page.is_full:
-                return news
-            if page.first != page.last:
-                low = page.last
-            elif len(shards) > 1:
+            of_one_instant = page.first == page.last
+            if page.is_full and of_one_instant and len(shards) > 1:
                 for shard in shards:
                     news += await self._read([shard], low, high)
                 return news
-            elif limit < HERD:
-                limit = HERD
-            else:
+            if not page.is_full or page.last is None or (of_one_instant and limit == HERD):
+                self._known_until.update(dict.fromkeys(shards, high))
                 return news
+            # Those at the very end of the page may not be all of their instant.
+            self._known_until.update(dict.fromkeys(shards, page.last))
+            low, limit = page.last, HERD if of_one_instant else PAGE
+        return news
 
 
 class StageAtHand:
@@ -114,14 +113,12 @@ class StageAtHand:
 
     def __init__(
         self,
-        database: Database,
         lookback: Lookback,
         time: ServerTime,
         shards: Shards,
         staged: Staged,
         firing: Firing,
     ) -> None:
-        self._database = database
         self._time = time
         self._shards = shards
         self._staged = staged
@@ -138,9 +135,8 @@ class StageAtHand:
             return StageReport(0, high)
         turn = self._staged.turn
         low = self._lookback.low(told)
-        page = await stage_page(self._database, owned, low=low, high=high, limit=PAGE)
+        page = await self._firing.look(owned, (low, high), PAGE, told)
         self._lookback.done()
-        self._firing.refuse_unreadable(page, told)
         news = self._staged.offer(page.jobs, turn)
         is_herd = page.is_full and not news
         self.pause_seconds = HERD_PAUSE_SECONDS if is_herd else AT_HAND_PAUSE_SECONDS

@@ -40,7 +40,7 @@ class Entry:
         patience: float = MISFIRE_AFTER_SECONDS
         if due.schedule.misfire_grace_seconds is not None:
             patience = min(patience, due.schedule.misfire_grace_seconds)
-        until = due.expected + timedelta(seconds=patience)
+        until = due.expected + timedelta(seconds=patience + due.schedule.jitter_seconds)
         if fire.next_instant is not None:
             until = min(until, fire.next_instant)
         self.ready, self.ready_until = fire, until
@@ -73,8 +73,14 @@ class Staged:
         return self._heap[0][0] if self._heap else None
 
     def count_due(self, before: datetime) -> int:
-        """How many were due before that and still wait."""
-        return sum(due < before and self._is_waiting(entry) for due, _, entry in self._heap)
+        """How many were due before that and still wait: below one that was not, none was."""
+        count, places = 0, [0]
+        while places:
+            place = places.pop()
+            if place < len(self._heap) and self._heap[place][0] < before:
+                count += self._is_waiting(self._heap[place][2])
+                places += (2 * place + 1, 2 * place + 2)
+        return count
 
     def offer(self, dues: Iterable[DueJob], turn: int) -> int:
         """What the database told, when asked at `turn`; how many were news."""

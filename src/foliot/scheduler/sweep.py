@@ -21,9 +21,8 @@ from foliot.scheduler.firing import Firing
 from foliot.scheduler.lookback import Lookback
 from foliot.scheduler.shards import Shards
 from foliot.scheduler.staged import Staged
-from foliot.store.database import Database
 from foliot.store.errors import DatabaseError
-from foliot.store.staging import DueJob, settle_due, stage_page
+from foliot.store.staging import DueJob, settle_due
 
 PAUSE_SECONDS: Final = 0.25
 OVERDUE: Final = timedelta(seconds=1)
@@ -56,14 +55,12 @@ class Sweep:
 
     def __init__(
         self,
-        database: Database,
         lookback: Lookback,
         time: ServerTime,
         shards: Shards,
         staged: Staged,
         firing: Firing,
     ) -> None:
-        self._database = database
         self._lookback = lookback
         self._time = time
         self._shards = shards
@@ -87,11 +84,10 @@ class Sweep:
             OVERDUE_JOBS.set(late)
             return SweepReport(0, 0)
         low = self._lookback.low(moment)
-        page = await stage_page(self._database, others, low=low, high=moment - OVERDUE, limit=PAGE)
+        page = await self._firing.look(others, (low, moment - OVERDUE), PAGE, moment)
         self._lookback.done()
         overdue = len(page.jobs) + len(page.unreadable)
         OVERDUE_JOBS.set(late + overdue)
-        self._firing.refuse_unreadable(page, moment)
         catch = self._choose(page.jobs, moment)
         settled = await self._send(catch.fire, moment, now, take=False)
         settled += await self._send(catch.take, moment, now, take=True)

@@ -5,10 +5,13 @@ from typing import Protocol
 
 from foliot.runtime.clock import Clock
 from foliot.scheduler.after import FireAfter
+from foliot.scheduler.keep_limits import KeepLimits
 from foliot.scheduler.release import Admit, Release, ReleaseOverlaps
 from foliot.scheduler.rescue import EndOverdue, Expire, Rescue
 from foliot.scheduler.retain import Retain
+from foliot.scheduler.unserved import WatchLanes
 from foliot.store.database import Database
+from foliot.transport.port import SILENCE, Publisher
 
 
 class Trade(Protocol):
@@ -24,15 +27,19 @@ class Trade(Protocol):
         """One pass; a test may say what time it is."""
 
 
-def common_trades(database: Database, clock: Clock) -> tuple[Trade, ...]:
+def common_trades(
+    database: Database, clock: Clock, hints: Publisher = SILENCE
+) -> tuple[Trade, ...]:
     """Fresh ones, for one scheduler: some remember what they saw in earlier passes."""
     return (
-        Release(database, clock),
-        ReleaseOverlaps(database, clock),
-        Admit(database, clock),
-        FireAfter(database, clock),
+        Release(database, clock, hints=hints),
+        ReleaseOverlaps(database, clock, hints=hints),
+        Admit(database, clock, hints=hints),
+        KeepLimits(database),
+        FireAfter(database, clock, hints=hints),
         Rescue(database, clock),
         EndOverdue(database, clock),
         Expire(database),
         Retain(database),
+        WatchLanes(database, clock),
     )

@@ -17,8 +17,8 @@ from foliot.core.storable import check_storable
 from foliot.store.database import Database
 from foliot.store.definitions import calendar_as_json, calendar_from_json
 from foliot.store.job_plans import calendar_plan
-from foliot.store.job_rows import StoredJob, read_job
-from foliot.store.job_settling import settle_before_change
+from foliot.store.job_rows import StoredJob, read_jobs
+from foliot.store.job_settling import settle_all_before_change
 from foliot.store.session import Session
 from foliot.store.statements import statement
 
@@ -88,11 +88,11 @@ async def _settle(
 ) -> list[StoredJob]:
     """Those that still use the calendar, settled up to one moment, which is after all locks."""
     settled: list[StoredJob] = []
-    for job_id in locked:
-        stored = await read_job(session, tenant_id, job_id, now)
-        now = stored.now
-        if stored.job.schedule.calendar == name:
-            settled.append(await settle_before_change(session, stored))
+    for start in range(0, len(locked), PAGE_JOBS):
+        page = await read_jobs(session, tenant_id, locked[start : start + PAGE_JOBS], now)
+        now = page[0].now if page else now
+        users = [stored for stored in page if stored.job.schedule.calendar == name]
+        settled += await settle_all_before_change(session, users)
     return settled
 
 

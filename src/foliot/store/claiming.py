@@ -5,6 +5,7 @@ while it reads holds no lock, and a reply that is lost leaves rows that the next
 """
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,15 +17,21 @@ import asyncpg
 
 from foliot.core.ids import DagRunId, ExecutionId, JobId, TenantId, WorkerId
 from foliot.core.model import Json, RetryPolicy, Target, Trigger
+from foliot.core.storable import INTEGER_MAX, INTEGER_MIN
 from foliot.store.database import Database
 from foliot.store.definitions import retry_policy_from_json, target_from_json
 from foliot.store.statements import statement
 
+log = logging.getLogger(__name__)
+
 _CLAIM_READY: Final = statement("executions/claim_ready")
 _READ_CLAIMED: Final = statement("executions/read_claimed")
 
+# Of an integer of 64 bits, with its sign.
+_DIGITS_MAX: Final = 20
 TIMEOUT_SECONDS: Final = 300.0
 CANCEL_GRACE_SECONDS: Final = 30.0
+_HOLDING: Final = frozenset({"QUEUE_ONE", "QUEUE_ALL", "CANCEL_PREVIOUS"})
 
 
 class Look(Enum):
@@ -70,6 +77,7 @@ class Instructions:
     retry_policy: RetryPolicy
     timeout_seconds: float
     cancel_grace_seconds: float
+    holds_overlaps: bool = False  # a scheduled execution may wait for the one before it to end
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,9 @@ class ClaimedExecution:
     trace_id: str | None
     payload: Json
     instructions: Instructions | None
+    limited: bool = False  # it takes up room under a limit
+    followed: bool = False  # other jobs fire when this one has ended
+    payload_is_jobs: bool = True  # and none that came with a request
 
 
 async def claim(
@@ -127,7 +138,8 @@ async def claim(
 async def read_claimed(
     database: Database, worker_id: WorkerId, claims: Sequence[Claim]
 ) -> tuple[ClaimedExecution, ...]:
-    """In the order of `claims`, without those that are no longer ours."""
+    """In the order of `claims`, without those that are no longer ours or that cannot be read here
+    (a newer Foliot wrote them): the heartbeats hand those back."""
     rows = await database.fetch(
         _READ_CLAIMED,
         worker_id,
@@ -135,7 +147,12 @@ async def read_claimed(
         [claim.fence for claim in claims],
     )
     instructions = _read_each_once(row["definition"] for row in rows)
-    found = {row["id"]: _claimed(row, instructions[row["definition"]]) for row in rows}
+    found: dict[ExecutionId, ClaimedExecution] = {}
+    for row in rows:
+        try:
+            found[row["id"]] = _claimed(row, instructions[row["definition"]])
+        except ValueError:
+            log.exception("execution %s cannot be read here", row["id"])
     return tuple(found[claim.execution_id] for claim in claims if claim.execution_id in found)
 
 
@@ -155,6 +172,7 @@ def read_instructions(definition: str | None) -> Instructions | None:
             retry_policy=retry_policy_from_json(written.get("retry_policy") or {}),
             timeout_seconds=float(written.get("timeout_seconds", TIMEOUT_SECONDS)),
             cancel_grace_seconds=float(written.get("cancel_grace_seconds", CANCEL_GRACE_SECONDS)),
+            holds_overlaps=(written.get("schedule") or {}).get("overlap_policy") in _HOLDING,
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -186,9 +204,22 @@ def _claimed(row: asyncpg.Record, instructions: Instructions | None) -> ClaimedE
         dag_run_id=None if row["dag_run_id"] is None else DagRunId(row["dag_run_id"]),
         trace_id=row["trace_id"],
         # Parsed for each: a handler may change what it is given.
-        payload=None if row["payload"] is None else json.loads(row["payload"]),
+        payload_is_jobs=row["payload_is_jobs"],
+        payload=None if row["payload"] is None else _PAYLOADS.decode(row["payload"]),
         instructions=instructions,
+        limited=row["limited"],
+        followed=row["followed"],
     )
+
+
+def _integer(digits: str) -> int | float:
+    """jsonb writes 1e300 out in full: what no integer of ours can be was a float."""
+    if len(digits) <= _DIGITS_MAX and INTEGER_MIN <= int(digits) <= INTEGER_MAX:
+        return int(digits)
+    return float(digits)
+
+
+_PAYLOADS: Final = json.JSONDecoder(parse_int=_integer)
 
 
 def _execution_id(value: UUID | None) -> ExecutionId | None:

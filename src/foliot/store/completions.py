@@ -7,7 +7,7 @@ and a node that dies in between has done nothing. The rule is the core's.
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,6 +21,12 @@ from foliot.core.schedule.after import Completion, Fire, decide, is_missed
 from foliot.core.states import ExecutionState, JobState
 from foliot.store.database import Database
 from foliot.store.definitions import schedule_from_json
+from foliot.store.errors import (
+    DatabaseError,
+    StatementFailed,
+    TransactionConflict,
+    may_be_a_row,
+)
 from foliot.store.session import Session
 from foliot.store.statements import statement
 
@@ -70,12 +76,14 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class FollowReport:
-    """What one page did; the children in `fired` have an execution that started or is held."""
+    """What one page did; the children in `fired` have an execution that started or is held.
+    `refused` was a page by itself, and nothing of it was done."""
 
     told: int = 0
     fired: tuple[JobId, ...] = ()
     skipped: tuple[JobId, ...] = ()
     full: bool = False
+    refused: tuple[tuple[JobId, DatabaseError], ...] = ()
 
 
 async def read_news(
@@ -93,14 +101,28 @@ async def follow(
     low: datetime | None = None,
     *,
     rows: int = ROWS,
+    unfit: Collection[JobId] = (),
     now: datetime | None = None,
 ) -> FollowReport:
-    """Tell a page of completions to their children and fire those that have waited for them."""
-    async with database.transaction() as session:
-        found = await session.fetch(_GATHER, low, rows, None, now)
-        active = [child for child in _children(found) if child.status is JobState.ACTIVE]
-        fires = [fire for child in active if (fire := _due(child, SkipReason.MISFIRE))]
-        report = await _fire(session, fires, now)
+    """Tell a page of completions to their children and fire those that have waited for them.
+
+    A child that the server refuses is found by halving the page, and told about: pass it as `unfit`
+    for a while, and it keeps no other waiting.
+    """
+    found: list[asyncpg.Record] = []
+    try:
+        async with database.transaction() as session:
+            found = await session.fetch(_GATHER, low, rows, None, list(unfit), now)
+            active = [child for child in _children(found) if child.status is JobState.ACTIVE]
+            fires = [fire for child in active if (fire := _due(child, SkipReason.MISFIRE))]
+            report = await _fire(session, fires, now)
+    except (StatementFailed, TransactionConflict) as failure:
+        if not may_be_a_row(failure) or (rows == 1 and not found):
+            raise
+        if len(found) == 1:
+            return FollowReport(full=True, refused=((found[0]["child_id"], failure),))
+        half = await follow(database, low, rows=rows // 2, unfit=unfit, now=now)
+        return replace(half, full=True)
     full = bool(found) and found[0]["read_rows"] >= rows
     return replace(report, told=len(found), full=full)
 
@@ -110,7 +132,7 @@ async def settle_child(
 ) -> FollowReport:
     """Under the job's lock, before it changes or when it goes on: fire what its parents' ends have
     come to by now. What is too late is skipped for `cause`, and everything unless it `runs`."""
-    children = _children(await session.fetch(_GATHER, None, 0, job_id, now))
+    children = _children(await session.fetch(_GATHER, None, 0, job_id, [], now))
     fires = [fire for child in children if (fire := _due(child, cause))]
     if not runs:
         fires = [replace(fire, reason=cause) for fire in fires]

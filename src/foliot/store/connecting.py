@@ -33,6 +33,7 @@ class ConnectionOptions:
     max_connections: int = 10
     prepare: bool = True  # False behind a pooler that does not carry prepared statements over
     application_name: str = "foliot"
+    warn: bool = True  # of missing safety; one pool of a process is enough to say it
 
 
 DEFAULTS: Final = ConnectionOptions()

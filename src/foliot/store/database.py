@@ -49,21 +49,27 @@ class Database:
         try:
             async with self.connection() as session:
                 check_version(session.server_version, session.server_encoding, self.url)
-                await warn_of_missing_safety(session)
+                if self._options.warn:
+                    await warn_of_missing_safety(session)
         except BaseException:
             await self.close()
             raise
 
-    async def close(self) -> None:
+    async def close(self, *, within_seconds: float = CLOSING_SECONDS) -> None:
         """Wait a little for what is under way, then cut the rest."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
         try:
-            async with asyncio.timeout(CLOSING_SECONDS):
+            async with asyncio.timeout(within_seconds):
                 await pool.close()
         except DRIVER_ERRORS:
             pool.terminate()
+
+    def cut(self) -> None:
+        """At once, without a farewell: who waits for an answer learns that it will not come."""
+        if self._pool is not None:
+            self._pool.terminate()
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -29,10 +29,15 @@ from foliot.core.model import (
     Schedule,
     ScheduleType,
     Target,
+    TargetType,
 )
 from foliot.core.schedule.calendar import Calendar
 
-_TARGETS: Final = {"HTTP": HttpTarget, "HANDLER": HandlerTarget, "COMMAND": CommandTarget}
+_TARGETS: Final = {
+    TargetType.HTTP: HttpTarget,
+    TargetType.HANDLER: HandlerTarget,
+    TargetType.COMMAND: CommandTarget,
+}
 _TARGET_TYPES: Final = {kind: name for name, kind in _TARGETS.items()}
 _SCHEDULE_WORDS: Final[Mapping[str, Callable[[str], object]]] = {
     "type": ScheduleType,
@@ -79,19 +84,19 @@ def schedule_from_json(written: Mapping[str, Any]) -> Schedule:
     return Schedule(**values)
 
 
-def target_type(target: Target) -> str:
+def target_type(target: Target) -> TargetType:
     return _TARGET_TYPES[type(target)]
 
 
 def target_as_json(target: Target) -> dict[str, Json]:
-    return {"type": target_type(target), **as_json(target)}
+    return {"type": str(target_type(target)), **as_json(target)}
 
 
 def target_from_json(written: Mapping[str, Any]) -> Target:
     values = {name: value for name, value in written.items() if name != "type"}
     if "argv" in values:
         values["argv"] = tuple(values["argv"])
-    made: Target = _TARGETS[written["type"]](**values)
+    made: Target = _TARGETS[TargetType(written["type"])](**values)
     return made
 
 
@@ -99,6 +104,10 @@ def retry_policy_from_json(written: Mapping[str, Any]) -> RetryPolicy:
     values = dict(written)
     if "backoff" in values:
         values["backoff"] = Backoff(values["backoff"])
+    for name, value in values.items():
+        is_none = value is None and name == "poison_window_seconds"
+        if not (is_none or isinstance(value, int | float | Backoff)):
+            raise TypeError(f"{name} is no number")
     return RetryPolicy(**values)
 
 

@@ -157,3 +157,12 @@ class SchemaNewer(DatabaseError):
             f"the database has migration {self.level}, this Foliot knows {self.known}"
             " (install the newer Foliot)"
         )
+
+
+# Data, integrity, limits of the server; and a statement that took too long.
+_OF_A_ROW = ("22", "23", "54", "57014")
+
+
+def may_be_a_row(failure: StatementFailed | TransactionConflict) -> bool:
+    """Whether the fault may lie in one of the rows, or in their number: fewer may go through."""
+    return (failure.sqlstate or "22").startswith(_OF_A_ROW)

@@ -20,6 +20,7 @@ from foliot.core.ids import DagRunId, ExecutionId, JobId, TenantId, WorkerId, in
 from foliot.core.model import Json, Trigger
 from foliot.core.states import ExecutionState
 from foliot.store.database import Database
+from foliot.store.session import Session
 from foliot.store.statements import statement
 
 _READ_ROWS: Final = statement("executions/read_rows")
@@ -29,6 +30,8 @@ _COUNT: Final = statement("executions/count")
 
 # How much earlier than the time in its id an execution may have ended: clocks can be told.
 SLACK: Final = timedelta(days=1)
+# Rows that one page may look at, live and finished: as a rule the first few are enough.
+SCANNED: Final = (2_000, 50_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,14 @@ class StoredExecution:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionPage:
+    """`below`: so much was looked at that the page ended before it was full; it goes on there."""
+
+    executions: list[StoredExecution]
+    below: ExecutionId | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionFilter:
     """What is not None must hold; `from_` and `to` bound the scheduled time, half-open."""
 
@@ -96,6 +107,10 @@ class ExecutionFilter:
     trace_id: str | None = None
     priority: int | None = None
     dag_run_id: DagRunId | None = None
+    handler: str | None = None
+    error: str | None = None  # part of its type and message
+    retried: bool | None = None
+    min_duration_seconds: float | None = None  # of what runs, until now
 
     def columns(self) -> tuple[object, ...]:
         """In the order of the statements."""
@@ -112,6 +127,10 @@ class ExecutionFilter:
             self.trace_id,
             self.priority,
             self.dag_run_id,
+            self.handler,
+            self.error,
+            self.retried,
+            self.min_duration_seconds,
         )
 
 
@@ -141,22 +160,39 @@ async def list_executions(
     *,
     before: ExecutionId | None,
     limit: int,
-) -> list[StoredExecution]:
+    now: datetime | None = None,
+) -> ExecutionPage:
     """At most `limit` executions with ids below `before`, the newest first."""
     job, *rest = wanted.columns()
+    below: ExecutionId | None = None
     async with database.transaction(tenant_id) as session:
         if job is None:
-            rows = await session.fetch(_LIST_NEWEST, tenant_id, *rest, before, limit)
+            rows, below = await _list_newest(session, (tenant_id, *rest, before, limit), now)
         else:
-            rows = await session.fetch(_LIST_OF_JOB, tenant_id, job, *rest, before, limit)
+            rows = await session.fetch(_LIST_OF_JOB, tenant_id, job, *rest, before, limit, now)
     ends = {ExecutionId(row["id"]): row["finished_at"] for row in rows}
     found = await _read(database, tenant_id, ends)
-    return [found[each] for each in ends if each in found]
+    return ExecutionPage([found[each] for each in ends if each in found], below)
 
 
-async def count_executions(database: Database, tenant_id: TenantId, wanted: ExecutionFilter) -> int:
+async def _list_newest(
+    session: Session, asked: tuple[object, ...], now: datetime | None
+) -> tuple[list[asyncpg.Record], ExecutionId | None]:
+    """The rows of a page, and where the looking ended if that left it short."""
+    limit = asked[-1]
+    for scanned in SCANNED:
+        rows = await session.fetch(_LIST_NEWEST, *asked, scanned, now)
+        below, found = rows[0]["low"], [row for row in rows if row["id"] is not None]
+        if below is None or len(found) == limit:
+            return found, None
+    return found, ExecutionId(below)
+
+
+async def count_executions(
+    database: Database, tenant_id: TenantId, wanted: ExecutionFilter, now: datetime | None = None
+) -> int:
     async with database.transaction(tenant_id) as session:
-        return int(await session.fetch_value(_COUNT, tenant_id, *wanted.columns()))
+        return int(await session.fetch_value(_COUNT, tenant_id, *wanted.columns(), now))
 
 
 def searched(ids: Iterable[ExecutionId]) -> Iterator[tuple[ExecutionId, datetime]]:

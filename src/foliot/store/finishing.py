@@ -16,7 +16,7 @@ from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.model import Failure, Json
 from foliot.core.retry import SNOOZE_SECONDS_MAX, DeadLetterReason
 from foliot.core.states import EXECUTION, ExecutionEvent, ExecutionState, advance
-from foliot.core.storable import Storable, to_storable
+from foliot.core.storable import RESULT_BYTES_MAX, Storable, to_storable
 from foliot.store.columns import sparse, unless
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, StatementFailed, TransactionConflict
@@ -26,7 +26,6 @@ from foliot.store.statements import statement
 _FINISH: Final = statement("executions/finish")
 _READ_OUTCOMES: Final = statement("executions/read_outcomes")
 
-RESULT_BYTES_MAX: Final = 256 * 1024
 RESPONSE_BYTES_MAX: Final = 16 * 1024
 _HELD: Final = "HELD"
 # Data, integrity, limits of the server: the fault is in a row.

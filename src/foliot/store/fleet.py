@@ -12,6 +12,7 @@ from foliot.store.shards import LEASE_SECONDS
 from foliot.store.statements import statement
 
 _LIST_PAGE: Final = statement("workers/list_page")
+_COUNT: Final = statement("workers/count")
 _LIST_SCHEDULERS: Final = statement("shards/list_schedulers")
 
 
@@ -98,6 +99,12 @@ _SAME: Final = (
     "registered_at",
     "last_heartbeat_at",
 )
+
+
+async def count_workers(
+    database: Database, tenant_id: TenantId, statuses: Sequence[WorkerState] | None
+) -> int:
+    return int(await database.fetch_value(_COUNT, tenant_id, statuses))
 
 
 async def read_schedulers(database: Database, now: datetime | None = None) -> Schedulers:

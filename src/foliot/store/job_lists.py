@@ -19,6 +19,7 @@ from foliot.store.statements import Statement, statement
 
 _COUNT: Final = statement("jobs/count")
 _LIST_VERSIONS: Final = statement("jobs/list_versions")
+_COUNT_VERSIONS: Final = statement("jobs/count_versions")
 _READ_RECENT: Final = statement("jobs/read_recent")
 _WAS_MADE: Final = statement("jobs/was_made")
 
@@ -159,6 +160,11 @@ async def page_versions(
     return [
         JobVersion(job_from(row), row["valid_from"], row["changed_by"], row["note"]) for row in rows
     ]
+
+
+async def count_versions(database: Database, tenant_id: TenantId, job_id: JobId) -> int:
+    async with database.transaction(tenant_id) as session:
+        return int(await session.fetch_value(_COUNT_VERSIONS, job_id, tenant_id))
 
 
 async def check_was_made(database: Database, tenant_id: TenantId, job_id: JobId) -> None:

@@ -24,6 +24,8 @@ class JobReference:
     concurrency: ConcurrencyLimit
     payload: Json
     now: datetime
+    queue: str
+    limited: bool  # it has limits of its own, or its queue or tenant has
 
 
 async def resolve_jobs(
@@ -48,6 +50,8 @@ async def resolve_jobs(
             concurrency=ConcurrencyLimit(**(row["concurrency"] or {})),
             payload=row["payload"],
             now=row["now"],
+            queue=row["queue"],
+            limited=row["limited"],
         )
     return found
 

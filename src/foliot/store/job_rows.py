@@ -1,5 +1,6 @@
 """Jobs as they are stored: from rows to the model, and from the model to what rows keep."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,7 @@ import asyncpg
 from foliot.core.concurrency_keys import resolve_key
 from foliot.core.errors import JobNotFound, UnresolvedKey
 from foliot.core.ids import JobId, TenantId
-from foliot.core.limits import Limit, job_limit, key_limit
+from foliot.core.limits import Limit, job_limit, job_rate, key_limit
 from foliot.core.model import (
     ConcurrencyLimit,
     DeadLetterPolicy,
@@ -33,6 +34,7 @@ from foliot.store.staging import DueJob, due_job
 from foliot.store.statements import statement
 
 _READ: Final = statement("jobs/read")
+_READ_MANY: Final = statement("jobs/read_many")
 _READ_VERSIONS: Final = statement("jobs/read_versions")
 
 # Columns of the row and the payload; the rest of a job is its definition.
@@ -83,6 +85,14 @@ async def read_job(
     if row is None:
         raise JobNotFound(job_id)
     return stored_job(row)
+
+
+async def read_jobs(
+    session: Session, tenant_id: TenantId, job_ids: Sequence[JobId], now: datetime | None
+) -> list[StoredJob]:
+    """Those of them that are there."""
+    rows = await session.fetch(_READ_MANY, job_ids, tenant_id, now)
+    return [stored_job(row) for row in rows]
 
 
 async def list_versions(database: Database, tenant_id: TenantId, job_id: JobId) -> list[JobVersion]:
@@ -155,10 +165,13 @@ def definition_of(job: Job, counted_from: datetime) -> dict[str, Json]:
 
 
 def limits_of(job: Job) -> tuple[Limit, ...]:
-    """The concurrency limit that its scheduled executions are under.
+    """The limits that its scheduled executions are under: how many at once, and how often."""
+    rate = job_rate(job.tenant_id, job.job_id, job.name, job.rate_limit)
+    return _concurrency_of(job) if rate is None else (*_concurrency_of(job), rate)
 
-    A job that is only ever triggered may have a key that each trigger's own payload fills.
-    """
+
+def _concurrency_of(job: Job) -> tuple[Limit, ...]:
+    """A job that is only ever triggered may have a key that each trigger's own payload fills."""
     wanted = job.concurrency
     if wanted.limit is None:
         return ()

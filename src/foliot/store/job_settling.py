@@ -4,6 +4,7 @@ The instants up to now belong to the version in force. An active job fires or sk
 policies say; a paused one must not run, so what it has missed is skipped as PAUSED.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -14,8 +15,8 @@ from foliot.core.model import SkipReason
 from foliot.core.states import JobState
 from foliot.store.completions import settle_child
 from foliot.store.errors import TransactionConflict
-from foliot.store.firing import fire_in
-from foliot.store.job_rows import StoredJob, read_job
+from foliot.store.firing import FireReport, fire_in
+from foliot.store.job_rows import StoredJob, read_job, read_jobs
 from foliot.store.session import Session
 from foliot.store.staging import settle_due
 from foliot.store.statements import statement
@@ -43,6 +44,36 @@ async def settle_before_change(session: Session, stored: StoredJob) -> StoredJob
     return await fire_all_due(session, stored, SkipReason.MISFIRE)
 
 
+async def settle_all_before_change(session: Session, jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """The same for many jobs of one tenant, locked in the order of their ids, with few questions:
+    those that are active fire together, round by round."""
+    settled = {stored.job.job_id: stored for stored in jobs}
+    together = [stored for stored in jobs if _fires_by_instants(stored)]
+    for stored in jobs:
+        if not _fires_by_instants(stored):
+            settled[stored.job.job_id] = await settle_before_change(session, stored)
+    while together:
+        due = [(stored, stored.due) for stored in together if stored.due is not None]
+        fires = [fire for stored, job in due if (fire := settle_due(job, stored.now))]
+        if not fires:
+            break
+        one = together[0]
+        _check_fired(await fire_in(session, fires, take=False, now=one.now))
+        fired = [fire.job_id for fire in fires]
+        together = await read_jobs(session, one.job.tenant_id, fired, one.now)
+        settled |= {stored.job.job_id: stored for stored in together}
+    return list(settled.values())
+
+
+def _fires_by_instants(stored: StoredJob) -> bool:
+    return stored.job.status is not JobState.PAUSED and stored.job.schedule.after is None
+
+
+def _check_fired(report: FireReport) -> None:
+    if report.passed_over:
+        raise TransactionConflict("the job changed under its lock", "40001", "jobs/fire_due")
+
+
 async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -> StoredJob:
     """The misfire policy decides what fires; the rest is skipped for `cause`.
 
@@ -54,9 +85,7 @@ async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -
         await settle_child(session, stored.job.job_id, stored.now, cause)
         return await _read_again(session, stored)
     while stored.due is not None and (fire := settle_due(stored.due, stored.now, cause)):
-        report = await fire_in(session, [fire], take=False, now=stored.now)
-        if report.passed_over:
-            raise TransactionConflict("the job changed under its lock", "40001", "jobs/fire_due")
+        _check_fired(await fire_in(session, [fire], take=False, now=stored.now))
         stored = await _read_again(session, stored)
     return stored
 

@@ -8,6 +8,7 @@ A pause leaves the schedule and its version as they are: what a scheduler has st
 if the job goes on in time, and is refused for its instant if it does not.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -28,7 +29,7 @@ from foliot.store.dependents import (
     lock_to_follow,
     put_parents,
 )
-from foliot.store.errors import StatementFailed
+from foliot.store.errors import DatabaseError, StatementFailed
 from foliot.store.job_plans import (
     columns,
     first_plan,
@@ -40,6 +41,7 @@ from foliot.store.job_plans import (
 from foliot.store.job_rows import StoredJob, get, limits_of, read_job
 from foliot.store.job_settling import fire_all_due, lock_job, settle_before_change
 from foliot.store.lanes import lane_of
+from foliot.store.limit_changes import note_changes
 from foliot.store.session import Session
 from foliot.store.statements import statement
 
@@ -133,6 +135,7 @@ async def _update(
     await _reserve_name(session, job, alive=plan.alive or paused)
     limits = limits_of(job)
     lifted = {own_limit(job)} - {limit.key for limit in limits}
+    await note_changes(session, limits, stored.now)
     await put_limits(session, limits, lifted=lifted)
     if job.schedule.after != stored.job.schedule.after:
         await put_parents(session, job)
@@ -210,9 +213,13 @@ async def delete(  # noqa: PLR0913 - who, why, seen in which version, and when
         await _let_go(session, stored, changed_by)
         page = await session.fetch_value(_CANCEL_WAITING, job_id, CANCELLED_AT_ONCE, stored.now)
     cancelled = int(page)
-    while page == CANCELLED_AT_ONCE:
-        page = await database.fetch_value(_CANCEL_WAITING, job_id, CANCELLED_AT_ONCE, stored.now)
-        cancelled += page
+    # It is deleted, whatever becomes of this: what is left of it the schedulers cancel.
+    with suppress(DatabaseError):
+        while page == CANCELLED_AT_ONCE:
+            page = await database.fetch_value(
+                _CANCEL_WAITING, job_id, CANCELLED_AT_ONCE, stored.now
+            )
+            cancelled += page
     return cancelled
 
 

@@ -23,7 +23,7 @@ async def lane_of(database: Database, job: Job) -> int:
     Made in a transaction of its own: jobs that are saved at once need not wait for each other.
     """
     handler = job.target.name if isinstance(job.target, HandlerTarget) else None
-    lane = (job.queue, job.region, sorted(job.requires), target_type(job.target), handler)
+    lane = (job.queue, job.region, sorted(job.requires), str(target_type(job.target)), handler)
     found = await database.fetch_value(_READ_LANE, *lane)
     if found is None:
         await database.execute(_PUT_LANE, *lane)
@@ -39,6 +39,7 @@ async def list_servable(database: Database, profile: WorkerProfile) -> Mapping[s
         profile.region,
         list(profile.labels),
         list(profile.handlers),
+        [str(each) for each in profile.target_types],
     )
     found: dict[str, list[int]] = {}
     for row in rows:

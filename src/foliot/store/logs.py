@@ -19,6 +19,7 @@ from foliot.store.statements import statement
 
 _APPEND: Final = statement("logs/append")
 _READ_PAGE: Final = statement("logs/read_page")
+_COUNT: Final = statement("logs/count")
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 WORD_CHARS_MAX: Final = 32
@@ -106,7 +107,6 @@ async def read_page(
     limit: int = 1000,
 ) -> LogPage:
     """Up to `limit` lines after a place."""
-    search = None if not wanted.search else clean_text(wanted.search, SEARCH_CHARS_MAX)
     rows = await database.fetch(
         _READ_PAGE,
         execution_id,
@@ -114,13 +114,25 @@ async def read_page(
         instant_of(execution_id) - _SLACK,
         after.fence,
         after.seq,
-        levels_from(wanted.level),
-        search,
-        wanted.attempt_number,
+        *_columns(wanted),
         limit,
     )
     lines = tuple(_line(execution_id, row) for row in rows)
     return LogPage(lines, LogCursor(lines[-1].fence, lines[-1].seq) if lines else after)
+
+
+async def count_lines(
+    database: Database, tenant_id: TenantId, execution_id: ExecutionId, wanted: LogFilter
+) -> int:
+    since = instant_of(execution_id) - _SLACK
+    return int(
+        await database.fetch_value(_COUNT, execution_id, tenant_id, since, *_columns(wanted))
+    )
+
+
+def _columns(wanted: LogFilter) -> tuple[object, ...]:
+    search = None if not wanted.search else clean_text(wanted.search, SEARCH_CHARS_MAX)
+    return levels_from(wanted.level), search, wanted.attempt_number
 
 
 def levels_from(level: str | None) -> list[str] | None:

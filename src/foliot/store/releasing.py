@@ -4,7 +4,7 @@ Several schedulers may do this at once: what one has released is no longer there
 Nothing here is counted or remembered; a pass that is lost is made up by the next.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,6 +31,7 @@ class ReleaseReport:
     released: int
     held: int
     moment: datetime
+    queues: frozenset[str] = field(default=frozenset(), compare=False)  # of what was due
 
     @property
     def low(self) -> datetime:
@@ -42,6 +43,7 @@ class ReleaseReport:
 class OverlapReport:
     released: tuple[ExecutionId, ...]
     after: JobId | None  # where to go on; None when the walk is at its end
+    queues: frozenset[str] = field(default=frozenset(), compare=False)  # of what was released
 
 
 async def release_due(
@@ -58,7 +60,8 @@ async def release_due(
     row = await database.fetch_row(_RELEASE_DUE, low, batch, now)
     if row is None:
         raise AssertionError("the function always answers")
-    return ReleaseReport(row["seen"], row["released"], row["held"], row["moment"])
+    queues = frozenset(row["queues"] or ())
+    return ReleaseReport(row["seen"], row["released"], row["held"], row["moment"], queues)
 
 
 async def release_overlaps(
@@ -70,8 +73,8 @@ async def release_overlaps(
 ) -> OverlapReport:
     """Start the oldest held execution of each job that has nothing under way any more."""
     row = await database.fetch_row(_RELEASE_OVERLAPS, after, jobs, now)
-    released, last = row or ((), None)
-    return OverlapReport(tuple(released), last)
+    released, last, queues = row or ((), None, None)
+    return OverlapReport(tuple(released), last, frozenset(queues or ()))
 
 
 async def next_release_seconds(

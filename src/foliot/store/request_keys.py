@@ -1,9 +1,10 @@
 """Idempotency keys around a request whose work is more than one statement.
 
 The key is kept before the work begins, and the answer afterwards. Whoever sends the request again
-gets that answer; while there is none, the first copy may still be at work. A node that dies in
-between leaves a key without an answer: after a while the next copy does the work again, which must
-therefore be known again by `KeptRequest.mark` and change nothing the second time.
+gets that answer; while there is none, the first copy may still be at work. A node that gives up
+in between says so, one that dies leaves a key without an answer: then, or after a while, the next
+copy does the work again, which must therefore be known again by `KeptRequest.mark` and change
+nothing the second time.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from foliot.store.statements import statement
 _BEGIN: Final = statement("requests/begin")
 _KEEP_ANSWER: Final = statement("requests/keep_answer")
 _RELEASE: Final = statement("requests/release")
+_ABANDON: Final = statement("requests/abandon")
 
 # No request takes as long: a statement has 5 s.
 ABANDONED_SECONDS: Final = 30.0
@@ -85,3 +87,9 @@ async def release(database: Database, kept: KeptRequest) -> None:
     """The work was refused and has changed nothing."""
     key = kept.key
     await database.execute(_RELEASE, key.tenant_id, key.route, key.key, kept.created_at)
+
+
+async def abandon(database: Database, kept: KeptRequest) -> None:
+    """The work may be done, and there is no answer to keep: the next copy need not wait."""
+    key = kept.key
+    await database.execute(_ABANDON, key.tenant_id, key.route, key.key, kept.created_at)

@@ -5,8 +5,9 @@ is left alone, because applying repeats state, fence and owner. Bury the silent 
 (`workers.bury_silent`): once DEAD, no heartbeat can contradict what is decided here.
 """
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -21,9 +22,14 @@ from foliot.core.retry import DeadLetterReason, GiveUp, Retry, decide, event_of
 from foliot.core.states import ExecutionEvent, ExecutionState
 from foliot.store.database import Database
 from foliot.store.definitions import retry_policy_from_json
+from foliot.store.errors import StatementFailed, TransactionConflict, may_be_a_row
 from foliot.store.failure_records import failure_as_text
 from foliot.store.statements import Statement, statement
+from foliot.store.workers import REMOTE
 
+log = logging.getLogger(__name__)
+
+_LIST_LEFT: Final = statement("executions/list_left")
 _LIST_LOST: Final = statement("executions/list_lost")
 _LIST_OVERDUE: Final = statement("executions/list_overdue")
 _RESCUE: Final = statement("executions/rescue")
@@ -33,6 +39,7 @@ _FIRST: Final = UUID(int=0)
 WORKER_LOST: Final = Failure(ErrorType.WORKER_LOST, "the worker died")
 TIMED_OUT: Final = Failure(ErrorType.TIMEOUT, "its worker did not end it in time")
 CANCELLED: Final = Failure(ErrorType.CANCELLED, "its worker did not end it in time")
+NOT_TOLD: Final = "its target took it over and did not tell its end in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Lost:
     execution_id: ExecutionId
     fence: int
     worker_id: WorkerId
+    claimed_at: datetime
     attempt_number: int
     crash_count: int
     run_alone: bool
@@ -52,7 +60,11 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of it. A `crash_count` sends it to a child process of its own."""
+    """What becomes of it. A `crash_count` sends it to a child process of its own.
+
+    `started_at` is when it began, as far as is known: of what is begun within a second of its
+    claim, the time of the claim.
+    """
 
     execution_id: ExecutionId
     fence: int
@@ -62,6 +74,7 @@ class Verdict:
     crash_count: int | None = None
     delay_seconds: float = 0.0
     dead_letter: DeadLetterReason | None = None
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +106,16 @@ def judge_lost(lost: Lost) -> Verdict:
 
 def judge_overdue(lost: Lost, chance: float) -> Verdict:
     """Its worker lives and lets it run on; `chance` in [0, 1) spreads the retry."""
+    failure = CANCELLED if lost.cancel_requested else TIMED_OUT
+    if lost.worker_id == REMOTE:
+        failure = replace(failure, message=NOT_TOLD)
     if lost.cancel_requested:
-        return _verdict(lost, ExecutionEvent.CANCEL, CANCELLED)
-    decision = decide(lost.retry_policy, lost.attempt_number, TIMED_OUT, chance=chance)
+        return _verdict(lost, ExecutionEvent.CANCEL, failure)
+    decision = decide(lost.retry_policy, lost.attempt_number, failure, chance=chance)
     return _verdict(
         lost,
-        event_of(decision, TIMED_OUT),
-        TIMED_OUT,
+        event_of(decision, failure),
+        failure,
         delay_seconds=decision.delay_seconds if isinstance(decision, Retry) else 0.0,
         dead_letter=decision.reason if isinstance(decision, GiveUp) else None,
     )
@@ -108,8 +124,16 @@ def judge_overdue(lost: Lost, chance: float) -> Verdict:
 async def rescue_lost(
     database: Database, page_rows: int = PAGE_ROWS, now: datetime | None = None
 ) -> RescueReport:
-    """All that dead workers hold, to the end."""
+    """All that dead workers hold, to the end. It walks over all hands: while a snapshot is pinned,
+    over all that they have held since."""
     return await _page_through(database, _LIST_LOST, (page_rows,), judge_lost, now)
+
+
+async def rescue_left(
+    database: Database, page_rows: int = PAGE_ROWS, now: datetime | None = None
+) -> RescueReport:
+    """What workers hold that have died within ten minutes, to the end."""
+    return await _page_through(database, _LIST_LEFT, (page_rows, now), judge_lost, now)
 
 
 async def end_overdue(
@@ -145,6 +169,7 @@ async def apply(
         [str(verdict.event) for verdict in batch],
         [verdict.crash_count for verdict in batch],
         [failure_as_text(verdict.failure) for verdict in batch],
+        [verdict.started_at for verdict in batch],
         [verdict.delay_seconds for verdict in batch],
         [verdict.dead_letter and str(verdict.dead_letter) for verdict in batch],
         [fingerprint(verdict.failure) if verdict.dead_letter else None for verdict in batch],
@@ -165,9 +190,26 @@ async def _page_through(
     page = await _list(database, listing, arguments, None)
     while page:
         listed += len(page)
-        changed |= await apply(database, [judge(lost) for lost in page], now)
+        changed |= await _apply_in_parts(database, [judge(lost) for lost in page], now)
         page = await _list(database, listing, arguments, page[-1])
     return RescueReport(listed, changed)
+
+
+async def _apply_in_parts(
+    database: Database, verdicts: Sequence[Verdict], now: datetime | None
+) -> dict[ExecutionId, ExecutionState]:
+    """One that the database refuses is found by halving, told, and left for the next pass."""
+    try:
+        return await apply(database, verdicts, now)
+    except (StatementFailed, TransactionConflict) as failure:
+        if not may_be_a_row(failure):
+            raise
+        if len(verdicts) == 1:
+            log.warning("execution %s cannot be rescued: %s", verdicts[0].execution_id, failure)
+            return {}
+    middle = len(verdicts) // 2
+    first = await _apply_in_parts(database, verdicts[:middle], now)
+    return first | await _apply_in_parts(database, verdicts[middle:], now)
 
 
 async def _list(
@@ -182,6 +224,7 @@ def _lost(row: asyncpg.Record) -> Lost:
         execution_id=ExecutionId(row["id"]),
         fence=row["fence"],
         worker_id=WorkerId(row["worker_id"]),
+        claimed_at=row["claimed_at"],
         attempt_number=row["attempt_number"],
         crash_count=row["crash_count"],
         run_alone=row["run_alone"],
@@ -219,4 +262,5 @@ def _verdict(
         crash_count,
         delay_seconds,
         dead_letter,
+        lost.claimed_at if lost.started and event is not ExecutionEvent.HAND_BACK else None,
     )

@@ -31,6 +31,8 @@ LIMITS: Final[dict[str, int | str]] = {
     # A session would keep the plans that it made when the tables were empty: with 200,000 rows one
     # page of a listing took over a minute. To plan anew takes some tenths of a millisecond.
     "plan_cache_mode": "force_custom_plan",
+    # Compiling a statement took a second where running it takes twenty milliseconds.
+    "jit": "off",
 }
 
 

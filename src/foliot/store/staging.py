@@ -107,11 +107,11 @@ def due_job(row: asyncpg.Record) -> DueJob:
         expected=row["next_instant"],
         next_run_at=row["next_run_at"],
         schedule_version=row["schedule_version"],
-        schedule=_schedule(row["schedule"]),
+        schedule=read_schedule(row["schedule"]),
         facts=ScheduleFacts(
             job_id=row["job_id"],
             created_at=row["counted_from"],
-            calendar=None if calendar is None else _calendar(calendar),
+            calendar=None if calendar is None else read_calendar(calendar),
             fired_count=row["fired_count"],
         ),
     )
@@ -199,11 +199,11 @@ def _endless(schedule: Schedule) -> Schedule:
 
 
 @lru_cache(maxsize=4096)
-def _schedule(text: str) -> Schedule:
+def read_schedule(text: str) -> Schedule:
     """Many jobs share their schedule, word for word."""
     return schedule_from_json(json.loads(text))
 
 
 @lru_cache(maxsize=256)
-def _calendar(text: str) -> Calendar:
+def read_calendar(text: str) -> Calendar:
     return calendar_from_json(json.loads(text))

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from foliot.core.ids import ExecutionId, TenantId, WorkerId
+from foliot.core.model import TargetType
 from foliot.core.states import WorkerState
 from foliot.store.database import Database
 from foliot.store.statements import statement
@@ -22,8 +24,11 @@ _DEREGISTER: Final = statement("workers/deregister")
 _BURY_SILENT: Final = statement("workers/bury_silent")
 _READ_HEARING: Final = statement("workers/read_hearing")
 _LIST_CANCELLED: Final = statement("workers/list_cancelled")
+_COUNT_SHARING: Final = statement("workers/count_sharing")
 
 SILENT_SECONDS_MAX: Final = 15.0
+# Stands for all HTTP targets that go on with an execution by themselves; a row without a process.
+REMOTE: Final = WorkerId(UUID("00000000-0000-8000-8000-00000000ca11"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class WorkerProfile:
     labels: Sequence[str] = ()
     region: str | None = None
     handlers: Sequence[str] = ()
+    target_types: Sequence[TargetType] = (TargetType.HANDLER,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ async def register(
         sorted(profile.labels),
         profile.region,
         sorted(profile.handlers),
+        sorted(str(each) for each in profile.target_types),
         profile.capacity,
         now,
     )
@@ -106,10 +113,17 @@ async def beat(
     )
 
 
-async def list_cancelled(database: Database, worker_id: WorkerId) -> tuple[Held, ...]:
-    """What the worker holds and is asked to stop: the part of a heartbeat's answer that hurries."""
-    rows = await database.fetch(_LIST_CANCELLED, worker_id)
+async def list_cancelled(
+    database: Database, worker_id: WorkerId, running: Sequence[ExecutionId]
+) -> tuple[Held, ...]:
+    """What of this the worker is asked to stop: the part of a heartbeat's answer that hurries."""
+    rows = await database.fetch(_LIST_CANCELLED, worker_id, list(running))
     return tuple(Held(ExecutionId(row["id"]), row["fence"], True) for row in rows)
+
+
+async def count_sharing(database: Database, queues: Sequence[str]) -> int:
+    """How many workers take from one of these queues."""
+    return int(await database.fetch_value(_COUNT_SHARING, list(queues)))
 
 
 async def drain(database: Database, worker_id: WorkerId) -> bool:

@@ -65,8 +65,11 @@ class Batch:
 OURS: Final = """
 insert into foliot.calendars (tenant_id, name, version, definition, updated_at)
 select t.id, 'holidays', 1, '{}', t.created_at from foliot.tenants t;
+insert into foliot.calendar_versions (tenant_id, name, version, definition, valid_from)
+select c.tenant_id, c.name, c.version, c.definition, c.updated_at from foliot.calendars c;
 insert into foliot.lanes (queue, target_type, handler) values ('default', 'HANDLER', 'work');
-insert into foliot.limits (key, max_running) values ('queue:default', 1000000)"""
+insert into foliot.limits (key, max_running, rate_count, rate_seconds)
+values ('job:shared', 1000000, 1000000, 60)"""
 STAFF: Final = """
 insert into foliot.workers (id, tenant_id, name, host, version, status, queues, capacity,
                             registered_at, last_heartbeat_at)
@@ -116,10 +119,11 @@ select p.tenant_id, p.name, p.job_id from part p"""
 
 VERSIONS: Final = """
 insert into foliot.job_versions (job_id, tenant_id, version, schedule_version, status, definition,
-                                 changed_by, valid_from)
+                                 changed_by, valid_from, calendar_version)
 select p.job_id, p.tenant_id, 1, 1, case p.kind when 'paused' then 'PAUSED' else 'ACTIVE' end,
        case p.n % 100 when 1 then '{"schedule": {"type": "MANUAL", "calendar": "holidays"}}'
-                      else '{"schedule": {"type": "MANUAL"}}' end::jsonb, 'test', p.now
+                      else '{"schedule": {"type": "MANUAL"}}' end::jsonb, 'test', p.now,
+       case p.n % 100 when 1 then 1 end
   from part p"""
 
 SKIPS: Final = """
@@ -140,8 +144,8 @@ select p.execution_id, p.tenant_id, p.job_id, 1, p.status, 'SCHEDULE', 'default'
        p.now + case p.kind when 'future' then p.n else -60 end * interval '1 s', p.now,
        (p.status = 'RUNNING')::integer, (p.status = 'RUNNING')::integer, p.worker_id,
        case p.status when 'RUNNING' then p.now end,
-       case p.kind when 'limited' then array['queue:default', 'key:' || p.n]
-                   when 'calm' then array['queue:default'] end,
+       case p.kind when 'limited' then array['job:shared', 'key:' || p.n]
+                   when 'calm' then array['job:shared'] end,
        case p.kind when 'limited' then 'LIMIT' when 'overlap' then 'OVERLAP' end,
        case p.kind when 'late' then p.now - interval '1 s' end, p.name, p.now
   from part p
@@ -160,15 +164,30 @@ AROUND: Final = """
 insert into foliot.queue_clocks (queue, lane_id, virtual_time, at)
 select 'default', 1, p.n / 1000.0, p.now - interval '3 days' + p.n * interval '1 s' from part p;
 insert into foliot.limits (key, max_running) select 'key:' || p.n, 1 from part p;
+insert into foliot.rate_starts (key, at, started)
+select k.key, p.now - p.n * interval '1 s', 1
+  from part p cross join lateral (values ('job:' || p.n), ('job:shared')) k(key);
 insert into foliot.execution_logs (execution_id, tenant_id, at, fence, attempt_number, seq, level,
                                    source, message)
 select p.execution_id, p.tenant_id, p.now - p.n * interval '9 s', 1, 1, 1, 'INFO', 'test', 'a line'
+  from part p;
+insert into foliot.secrets (tenant_id, name, version, key_id, nonce, ciphertext, created_at,
+                            updated_at)
+select p.tenant_id, 'S' || p.n, 1, 'k1', '', '', p.now, p.now from part p;
+insert into foliot.signing_keys (tenant_id, number, key_id, nonce, ciphertext, created_at)
+select p.job_id, 1, 'k1', '', '', p.now from part p;
+insert into foliot.deliveries (id, fence, tenant_id, job_id, status, created_at, next_attempt_at,
+                               delivered_at)
+select p.execution_id, 1, p.tenant_id, p.job_id, 'SUCCEEDED', p.now - p.n * interval '10 s',
+       p.now - p.n * interval '0.01 s', case when p.n % 2 = 0 then p.now end
   from part p;
 insert into foliot.idempotency_keys (tenant_id, route, key, request_hash, created_at)
 select p.tenant_id, 'test', 'request-' || p.n, '', p.now - p.n * interval '1 s' from part p;
 insert into foliot.tenants (id, name, tier, weight, created_at)
 select p.job_id, p.name, 'free', 1, p.now from part p where p.n % 10 = 1;
 insert into foliot.calendars (tenant_id, name, version, definition, updated_at)
+select p.job_id, 'holidays', 1, '{}', p.now from part p where p.n % 10 = 1;
+insert into foliot.calendar_versions (tenant_id, name, version, definition, valid_from)
 select p.job_id, 'holidays', 1, '{}', p.now from part p where p.n % 10 = 1;
 insert into foliot.workers (id, name, host, version, status, queues, capacity, registered_at,
                             last_heartbeat_at)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from foliot.core.model import TargetType
 from foliot.runtime.clock import SystemClock
 from foliot.worker.tasks import Cancelled, Ended, HandedBack, Reporter, Succeeded, Task
 
@@ -31,6 +32,10 @@ class FakeRunner:
     @property
     def handlers(self) -> frozenset[str]:
         return self._handlers
+
+    @property
+    def target_types(self) -> frozenset[TargetType]:
+        return frozenset({TargetType.HANDLER})
 
     @property
     def under_way(self) -> set[UUID]:

@@ -101,7 +101,8 @@ async def running(
 ) -> AsyncIterator[HandlerRunner]:
     """A runner of these modules; at its end none of its processes is left."""
     mark = str(fresh_id())
-    environ = dict(os.environ) | {MARK: mark, "FOLIOT_DATABASE_URL": "postgresql://secret"}
+    hidden = {"FOLIOT_DATABASE_URL": "postgresql://secret", "FOLIOT_SECRET_KEYS": "k1:secret"}
+    environ = dict(os.environ) | {MARK: mark} | hidden
     runner = HandlerRunner([str(target) for target in targets], environ=environ, limits=limits)
     await runner.start()
     try:

@@ -17,6 +17,7 @@ from foliot.store.database import Database
 from foliot.store.enqueuing import Request, Wanted, backfill, enqueue
 from foliot.store.finishing import Outcome, finish
 from foliot.store.firing import Fire, JobFire, fire_in
+from foliot.store.handing_over import HandOver, hand_over
 from foliot.store.job_plans import columns, first_plan
 from foliot.store.rescuing import WORKER_LOST, Verdict, apply
 from foliot.store.session import Session
@@ -69,6 +70,37 @@ def constantly(*arguments: object) -> MakeArguments:
         return arguments
 
     return same
+
+
+def of_a_secret(*rest: object) -> MakeArguments:
+    """Whose it is, its name, and what is the same for each."""
+
+    async def one(batch: Batch) -> Arguments:
+        return (DEFAULT_TENANT, f"S{batch.of('idle')[0]}", *rest)
+
+    return one
+
+
+async def read_sealed(batch: Batch) -> Arguments:
+    return (DEFAULT_TENANT, [f"S{number}" for number in batch.of("idle")])
+
+
+def of_a_signing_key(*rest: object) -> MakeArguments:
+    """Each tenant of the crowd has one, and is named by a job's id."""
+
+    async def one(batch: Batch) -> Arguments:
+        return (id_of(f"job-{batch.of('idle')[0]}"), *rest)
+
+    return one
+
+
+def of_a_delivery(*rest: object) -> MakeArguments:
+    """The execution that it tells of, whose number is odd: it is not delivered yet."""
+
+    async def one(batch: Batch) -> Arguments:
+        return (id_of(f"execution-{batch.of('idle')[0] | 1}"), *rest)
+
+    return one
 
 
 def of_a_job(kind: str, *rest: object) -> MakeArguments:
@@ -145,6 +177,19 @@ def claim_by(name: str, look: Look) -> MakeArguments:
     return claim_batch
 
 
+claim_far: Final = claim_by("running", Look.FAR)
+claim_anew: Final = claim_by("running", Look.EVERYWHERE)
+claim_for_one: Final = claim_by("visitor", Look.FAR)
+
+
+def explain(kind: str) -> MakeArguments:
+    async def one(batch: Batch) -> Arguments:
+        execution = id_of(f"execution-{batch.of(kind)[0]}")
+        return (execution, DEFAULT_TENANT, NOW - 30 * DAY, 15.0, 10.0, 1001, NOW)
+
+    return one
+
+
 async def read_claimed(batch: Batch) -> Arguments:
     return worker("running"), executions(batch, "running"), [1] * batch.size
 
@@ -167,7 +212,12 @@ async def append_lines(batch: Batch) -> Arguments:
 
 async def list_of_job(batch: Batch) -> Arguments:
     job = id_of(f"job-{batch.of('queued last')[0]}")
-    return (DEFAULT_TENANT, job, *[None] * 12, batch.size)
+    return (DEFAULT_TENANT, job, *[None] * 16, batch.size, NOW)
+
+
+async def read_many(batch: Batch) -> Arguments:
+    (job_ids,) = await lock_jobs(batch)
+    return job_ids, DEFAULT_TENANT, NOW
 
 
 async def read_rows(batch: Batch) -> Arguments:
@@ -205,6 +255,15 @@ async def finish_batch(batch: Batch) -> Arguments:
     return await sent_by(finish(Recorder(), worker("running"), outcomes, NOW))
 
 
+async def hand_over_batch(batch: Batch) -> Arguments:
+    words = [HandOver(execution_id, 1) for execution_id in executions(batch, "running")]
+    return await sent_by(hand_over(Recorder(), worker("running"), words))
+
+
+async def read_held(batch: Batch) -> Arguments:
+    return executions(batch, "running")[0], DEFAULT_TENANT
+
+
 async def rescue(batch: Batch) -> Arguments:
     verdicts = [
         Verdict(execution_id, 1, worker("lost"), ExecutionEvent.LOSE, WORKER_LOST, crash_count=1)
@@ -239,6 +298,20 @@ async def lock_jobs(batch: Batch) -> Arguments:
     return ([job_id for job_id, _ in jobs(batch, "queued last")],)
 
 
+async def one_kept_job(batch: Batch) -> Arguments:
+    return DEFAULT_TENANT, jobs(batch, "queued last")[0][0], None, batch.size
+
+
+def outcomes_of(*more: object) -> MakeArguments:
+    """A page of each job's, from the beginning on."""
+
+    async def page(batch: Batch) -> Arguments:
+        (job_ids,) = await lock_jobs(batch)
+        return (job_ids, [NOW - 90 * DAY] * batch.size, *more)
+
+    return page
+
+
 async def replan_jobs(batch: Batch) -> Arguments:
     (job_ids,) = await lock_jobs(batch)
     instants = [NOW + DAY] * batch.size
@@ -252,6 +325,10 @@ async def register_worker(_: Batch) -> Arguments:
 
 async def beat(_: Batch) -> Arguments:
     return worker("calm"), executions(Batch(0, 100), "calm"), NOW
+
+
+async def list_cancelled(_: Batch) -> Arguments:
+    return worker("calm"), executions(Batch(0, 100), "calm")
 
 
 async def drain(batch: Batch) -> Arguments:
@@ -270,7 +347,17 @@ async def bury(batch: Batch) -> Arguments:
 async def put_limits(batch: Batch) -> Arguments:
     """Half of them are lifted, half are changed."""
     keys = [f"key:{number}" for number in batch.of("future")]
-    return keys, [None, 7] * (batch.size // 2)
+    nothing: list[None] = [None] * batch.size
+    return keys, [None, 7] * (batch.size // 2), nothing, nothing
+
+
+async def note_changes(batch: Batch) -> Arguments:
+    return [f"job:new-{number}" for number in batch.of("future")], NOW
+
+
+async def apply_to_a_job(batch: Batch) -> Arguments:
+    job_id = id_of(f"job-{batch.of('queued last')[0]}")
+    return f"job:{job_id}", None, batch.size
 
 
 async def lock_parents(batch: Batch) -> Arguments:
@@ -290,7 +377,7 @@ async def follow(batch: Batch) -> Arguments:
 
 
 async def gather_one(batch: Batch) -> Arguments:
-    return None, 0, id_of(f"job-{batch.of('future')[0]}"), NOW
+    return None, 0, id_of(f"job-{batch.of('future')[0]}"), [], NOW
 
 
 async def read_ancestors(batch: Batch) -> Arguments:

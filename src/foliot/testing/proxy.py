@@ -24,6 +24,7 @@ class DatabaseProxy:
         self._cut_at: bytes | None = None
         self._deliver = True
         self._silent = False
+        self._stranded: frozenset[StreamWriter] = frozenset()
 
     @property
     def url(self) -> str:
@@ -41,6 +42,10 @@ class DatabaseProxy:
     def fall_silent(self) -> None:
         """From now on nothing passes and nothing is closed: a black hole."""
         self._silent = True
+
+    def strand(self) -> None:
+        """Who is connected now hears nothing more, and is not told; new connections work."""
+        self._stranded = frozenset(self._clients)
 
     async def __aenter__(self) -> Self:
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -74,7 +79,7 @@ class DatabaseProxy:
         self, reader: StreamReader, server: StreamWriter, answer_is_lost: asyncio.Event
     ) -> None:
         while data := await reader.read(CHUNK_BYTES):
-            if self._silent:
+            if self._silent or server in self._stranded:
                 continue
             if self._cut_at is not None and self._cut_at in data:
                 self._cut_at = None
@@ -91,7 +96,7 @@ class DatabaseProxy:
         while data := await server.read(CHUNK_BYTES):
             if answer_is_lost.is_set():
                 break
-            if not self._silent:
+            if not self._silent and writer not in self._stranded:
                 writer.write(data)
                 await writer.drain()
         raise ConnectionError("the server's side is closed")

@@ -16,24 +16,25 @@ from foliot.store.database import Database
 from foliot.store.server_clock import read_clock
 from foliot.store.shards import Scheduler
 from foliot.testing.clock import ManualClock
+from foliot.transport.port import SILENCE, Publisher
 
 
 class ManualScheduler:
     """Its own clock moves with the times it is told."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, hints: Publisher = SILENCE) -> None:
         self.node = Scheduler(SchedulerId(fresh_id()), "testhost", "0")
         self.clock = ManualClock()
         self.time = ServerTime(lambda: read_clock(database), self.clock)
         self.shards = Shards(database, self.clock, self.node)
         self.staged = Staged()
-        self.firing = Firing(database, self.time.now)
+        self.firing = Firing(database, self.time.now, hints)
         own = (self.time, self.shards, self.staged)
         at_hand, overdue = Lookback(self.clock, AT_HAND_BACK), Lookback(self.clock, LOOK_BACK)
         self.ahead = StageAhead(database, self.clock, *own)
-        self.at_hand = StageAtHand(database, at_hand, *own, self.firing)
+        self.at_hand = StageAtHand(at_hand, *own, self.firing)
         self.fires = Fire(self.clock, self.time, self.staged, self.firing)
-        self.sweep = Sweep(database, overdue, *own, self.firing)
+        self.sweep = Sweep(overdue, *own, self.firing)
         self._told: datetime | None = None
 
     async def share(self, now: datetime) -> SharesReport:

@@ -52,6 +52,22 @@ class Visitor:
     def execution(self, execution_id: str) -> Body:
         return self.call("GET", f"/executions/{execution_id}")
 
+    def explain(self, execution_id: str) -> Body:
+        return self.call("GET", f"/executions/{execution_id}/explain")
+
+    def until_told(self, execution_id: str, code: str) -> Body:
+        """What stands in its way first, once it is this."""
+
+        def look() -> Body | None:
+            first: Body = self.explain(execution_id)["blockers"][0]
+            return first if first["code"] == code else None
+
+        try:
+            return eventually(look, what=f"{code} is in its way")
+        except AssertionError as error:
+            error.add_note(str(self.explain(execution_id)))
+            raise
+
     def said(self, execution_id: str) -> list[str]:
         """What its attempts have said."""
         lines = self.call("GET", f"/executions/{execution_id}/logs")["items"]

@@ -11,9 +11,12 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from foliot.api.app import Parts, create_app
-from foliot.api.health import Check
+from foliot.core.allow_list import CLOSED, AllowList
+from foliot.core.commands import NO_PROGRAMS, Programs
 from foliot.runtime.chance import random_name
 from foliot.runtime.clock import Clock, SystemClock
+from foliot.runtime.envelope import Keyring
+from foliot.runtime.health import Check
 from foliot.store.database import Database
 
 KEY: Final = "the-key-of-the-operator"
@@ -113,6 +116,22 @@ async def _ask(app: FastAPI, scope: dict[str, Any], raw: bytes) -> Answer:
     return Answer(sent[0]["status"], headers, json.loads(text) if is_json else text.decode())
 
 
-def client_of(database: Database, clock: Clock | None = None) -> Client:
-    parts = Parts(database, AlwaysReady(), KEY, random_name, clock or SystemClock())
+def client_of(
+    database: Database,
+    clock: Clock | None = None,
+    callback_allow: AllowList = CLOSED,
+    keyring: Keyring | None = None,
+    programs: Programs = NO_PROGRAMS,
+) -> Client:
+    now = clock or SystemClock()
+    parts = Parts(
+        database,
+        AlwaysReady(),
+        KEY,
+        random_name,
+        now,
+        callback_allow,
+        keyring=keyring,
+        programs=programs,
+    )
     return Client(create_app(parts))

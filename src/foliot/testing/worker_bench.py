@@ -16,9 +16,11 @@ from foliot.store.workers import WorkerProfile, register
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
 from foliot.testing.fake_runner import FakeRunner
+from foliot.transport.port import SILENCE, Transport
 from foliot.worker.attempts import Attempts, Desk
 from foliot.worker.claim import Claimer, ClaimReport
 from foliot.worker.heartbeat import Heartbeat
+from foliot.worker.waking import Ear
 
 PROFILE: Final = WorkerProfile("w", "host", "0", ["default"], 10, handlers=["work"])
 LIVE: Final = sql("select * from foliot.executions order by rank, id")
@@ -62,6 +64,7 @@ class Bench:
 async def worker_bench(
     database: Database,
     runner: FakeRunner | None = None,
+    transport: Transport = SILENCE,
     **changes: Any,  # noqa: ANN401 - a profile's
 ) -> AsyncIterator[Bench]:
     """A registered worker, with any value of its profile changed."""
@@ -75,9 +78,9 @@ async def worker_bench(
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    desk = Desk(worker_id, profile.capacity, database, database, clock)
+    desk = Desk(worker_id, profile.capacity, database, database, clock, transport)
     attempts = Attempts(desk, runner, spawn)
-    claimer = Claimer(database, worker_id, profile, attempts, clock)
+    claimer = Claimer(database, worker_id, profile, attempts, clock, Ear(transport))
     heartbeat = Heartbeat(database, worker_id, attempts)
     yield Bench(database, worker_id, runner, attempts, claimer, heartbeat, clock, tasks)
     for task in tuple(tasks):

@@ -12,10 +12,15 @@ from foliot.core.errors import InvalidInput
 from foliot.runtime.chance import random_name
 from foliot.runtime.clock import SystemClock
 from foliot.runtime.listener import inherited, listen, url_of
-from foliot.runtime.service import background, run
+from foliot.runtime.service import background, beside, run
 from foliot.settings import Settings
 from foliot.store.database import Database
+from foliot.transport.port import Transport
+from foliot.transport.postgres import PostgresTransport
+from foliot.wiring.callbacks import callback_allow
+from foliot.wiring.commands import allowed_programs
 from foliot.wiring.connections import connection_options, required_url
+from foliot.wiring.keys import keyring_of
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +34,22 @@ def serve_api(settings: Settings, *, listen_fd: int | None = None) -> None:
     listener = _listener(settings, listen_fd)
     clock = SystemClock()
     readiness = DatabaseReadiness(database, clock)
+    allow = callback_allow(settings)
+    keyring = keyring_of(settings)
+    hints = PostgresTransport(database, clock)
+    parts = Parts(
+        database,
+        readiness,
+        api_key,
+        random_name,
+        clock,
+        callback_allow=allow,
+        keyring=keyring,
+        hints=hints,
+        programs=allowed_programs(settings),
+    )
     config = uvicorn.Config(
-        create_app(Parts(database, readiness, api_key, random_name, clock)),
+        create_app(parts),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -45,7 +64,7 @@ def serve_api(settings: Settings, *, listen_fd: int | None = None) -> None:
     # uvicorn raises the signal again once it is done: with a handler of ours, the exit is clean.
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    run(_serve(server, listener, readiness), config.get_loop_factory())
+    run(_serve(server, listener, readiness, hints), config.get_loop_factory())
 
 
 def _required_key(settings: Settings) -> str:
@@ -63,11 +82,17 @@ def _listener(settings: Settings, listen_fd: int | None) -> socket.socket:
 
 
 async def _serve(
-    server: uvicorn.Server, listener: socket.socket, readiness: DatabaseReadiness
+    server: uvicorn.Server,
+    listener: socket.socket,
+    readiness: DatabaseReadiness,
+    hints: Transport,
 ) -> None:
     log.info("listening on %s", url_of(listener))
     try:
-        async with background(readiness.watch(), name="watch the database"):
+        async with (
+            background(readiness.watch(), name="watch the database"),
+            beside(hints.run(), name="hints"),
+        ):
             await server.serve(sockets=[listener])
     finally:
         await readiness.close()

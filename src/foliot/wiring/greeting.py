@@ -25,7 +25,7 @@ def greeting(facts: Facts) -> list[str]:
     key_file = shlex.quote(str(facts.data_dir / KEY_FILE))
     key = f"$(cat {key_file})" if facts.own_key else "$FOLIOT_API_KEY"
     data = shlex.quote(str(facts.data_dir))
-    handlers = " ".join(facts.handlers)
+    handlers = " ".join(facts.handlers) or "no handlers: name a module that has some"
     return [
         f"Foliot {__version__} is ready.",
         "",
@@ -33,7 +33,7 @@ def greeting(facts: Facts) -> list[str]:
         f"  API key     {f'in {key_file}' if facts.own_key else 'the one of FOLIOT_API_KEY'}",
         f"  PostgreSQL  {facts.database}",
         "  Scheduler   runs",
-        f"  Worker      {f'runs {handlers}' if handlers else 'none: name a module with handlers'}",
+        f"  Worker      runs HTTP targets; {handlers}",
         "",
         "Try in another terminal:",
         f"  curl {facts.url}/readyz",

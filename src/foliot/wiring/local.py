@@ -37,18 +37,27 @@ from foliot.store.connecting import growing_delays, wait_until_reachable
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.store.migrate import migrate
 from foliot.store.url import without_password
+from foliot.wiring.callbacks import callback_allow, local_openings
+from foliot.wiring.commands import allowed_programs
 from foliot.wiring.connections import connection_options
 from foliot.wiring.greeting import Facts, greeting
+from foliot.wiring.keys import SECRET_KEYS, local_keys
 
 log = logging.getLogger(__name__)
 
 URL: Final = variable("database_url")
 URL_FILE: Final = file_variable("database_url")
 POOLER: Final = variable("database_pooler")
+DIRECT: Final = variable("database_direct_url")
+DIRECT_FILE: Final = file_variable("database_direct_url")
+METRICS_PORT: Final = variable("metrics_port")
 KEY: Final = variable("api_key")
 KEY_FILE: Final = file_variable("api_key")
+SECRET_KEYS_FILE: Final = file_variable("secret_keys")
 # What no child knows unless it is told.
-SECRET: Final = frozenset({URL, URL_FILE, KEY, KEY_FILE})
+SECRET: Final = frozenset(
+    {URL, URL_FILE, DIRECT, DIRECT_FILE, KEY, KEY_FILE, SECRET_KEYS, SECRET_KEYS_FILE}
+)
 POLL_SECONDS: Final = 0.05
 # After a supervisor was killed, its roles need a moment to notice and to let the port go.
 LEFTOVER_SECONDS: Final = 3.0
@@ -59,6 +68,8 @@ async def run_until_stopped(
     settings: Settings, handlers: Sequence[str], *, say: Callable[[str], None]
 ) -> None:
     """Returns after a clean stop; raises what kept it from starting."""
+    callback_allow(settings)  # refused here if it cannot be read, not by each role in turn
+    allowed_programs(settings)
     clock = SystemClock()
     with owned(settings.data_dir), closing(await _bind(settings, clock)) as listener:
         await _LocalServer(settings, handlers, listener, clock, _steadfast(say)).run()
@@ -125,15 +136,16 @@ class _LocalServer:
         self._database_url = await self._provide_database()
         await self._migrate()
         # Secrets go by the environment, which `ps` does not show.
-        environ = {URL: self._database_url, POOLER: self._pooler()}
+        environ = {**self._database(), **local_openings(self._settings)}
+        if self._settings.metrics_port is not None:
+            environ[METRICS_PORT] = "0"  # one port cannot be that of several roles
         await self._start_api(environ)
         scheduler = self._child(["server", "--role", "scheduler"], environ=environ)
         await self._supervisor.start("scheduler", scheduler)
         await self._wait_until_ready()
+        await self._start_worker(environ)
         for line in greeting(self._facts()):
             self._say(line)
-        if self._handlers:
-            await self._start_worker(environ)
         await asyncio.Event().wait()
 
     async def _start_api(self, environ: Mapping[str, str]) -> None:
@@ -141,7 +153,9 @@ class _LocalServer:
         given = self._settings.api_key
         key = given.get_secret_value() if given else provide_key(self._settings.data_dir)
         api = self._child(
-            arguments, environ={**environ, KEY: key}, pass_fds=[self._listener.fileno()]
+            arguments,
+            environ={**environ, KEY: key, **local_keys(self._settings)},
+            pass_fds=[self._listener.fileno()],
         )
         await self._supervisor.start("api", api)
 
@@ -151,6 +165,7 @@ class _LocalServer:
         if "queues" not in self._settings.model_fields_set:
             arguments += ["--queues", "*"]
         grace_seconds = self._settings.drain_seconds + GRACE_SECONDS
+        environ = {**environ, **local_keys(self._settings)}
         worker = self._child(arguments, environ=environ, grace_seconds=grace_seconds)
         await self._supervisor.start("worker", worker)
 
@@ -161,9 +176,13 @@ class _LocalServer:
         await self._supervisor.start("postgres", self._postgres)
         return self._postgres.url
 
-    def _pooler(self) -> str:
+    def _database(self) -> dict[str, str]:
         """To a database of our own the way is straight, whatever the settings say of another."""
-        return self._settings.database_pooler if self._postgres is None else "none"
+        if self._postgres is not None:
+            return {URL: self._database_url, POOLER: "none"}
+        direct = self._settings.database_direct_url
+        told = {} if direct is None else {DIRECT: direct.get_secret_value()}
+        return {URL: self._database_url, POOLER: self._settings.database_pooler, **told}
 
     async def _migrate(self) -> None:
         """However often the database goes away meanwhile: a migration is done whole or not at all,

@@ -15,13 +15,16 @@ from foliot import __version__
 from foliot.core.ids import SchedulerId
 from foliot.runtime.chance import fresh_id
 from foliot.runtime.clock import Clock, SystemClock
-from foliot.runtime.service import run, stop_signals, until
+from foliot.runtime.health import Starting
+from foliot.runtime.service import beside, run, stop_signals, until
 from foliot.scheduler.service import Connections, SchedulerService
 from foliot.settings import Settings
 from foliot.store.connecting import wait_until_reachable
 from foliot.store.database import Database
 from foliot.store.shards import Scheduler
 from foliot.wiring.connections import connection_options, required_url
+from foliot.wiring.health import serve_health
+from foliot.wiring.hints import hearing_transport
 from foliot.wiring.migrated import wait_until_migrated
 
 log = logging.getLogger(__name__)
@@ -49,13 +52,23 @@ async def _serve(settings: Settings, url: str) -> None:
 
 
 async def _work(settings: Settings, url: str, clock: Clock) -> None:
+    readiness = Starting("the database has not been reached yet, or is not migrated")
     options = connection_options(settings, "foliot scheduler")
-    await wait_until_reachable(url, clock, options=options)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(serve_health(settings, readiness))
+        await wait_until_reachable(url, clock, options=options)
         leases, firing, trades = [
-            await stack.enter_async_context(Database(url, replace(options, max_connections=most)))
-            for most in (LEASE_CONNECTIONS, FIRING_CONNECTIONS, TRADE_CONNECTIONS)
+            await stack.enter_async_context(
+                Database(url, replace(options, max_connections=most, warn=not number))
+            )
+            for number, most in enumerate(
+                (LEASE_CONNECTIONS, FIRING_CONNECTIONS, TRADE_CONNECTIONS)
+            )
         ]
         await wait_until_migrated(leases, clock)
         node = Scheduler(SchedulerId(fresh_id()), socket.gethostname(), __version__)
-        await SchedulerService(Connections(leases, firing, trades), clock, node).run()
+        transport = hearing_transport(settings, url, trades, clock, "foliot scheduler hints")
+        await stack.enter_async_context(beside(transport.run(), name="hints"))
+        service = SchedulerService(Connections(leases, firing, trades), clock, node, transport)
+        readiness.then = service.readiness
+        await service.run()

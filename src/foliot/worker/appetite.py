@@ -2,7 +2,7 @@
 begin soon.
 
 What is claimed is nobody else's, so it must begin within a second or go back to the queue. A bite
-is the free slots and half a second of the throughput of the last second: quick attempts are
+is the free slots and a tenth of a second of the throughput of the last second: quick attempts are
 fetched by the thousand, slow ones one slot at a time.
 """
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from math import floor
 from typing import Final
 
-AHEAD_SECONDS: Final = 0.5
+# Whoever comes now stands behind what is here, however small his share of the queue: with half a
+# second ahead small tenants waited 560 ms beside a flood (p99), with a tenth 130 ms.
+AHEAD_SECONDS: Final = 0.1
 BEGIN_WITHIN_SECONDS: Final = 1.0
 BITE_MAX: Final = 2000
 # Ends that the database has not taken yet, because it is away or slow: beyond this many nothing new

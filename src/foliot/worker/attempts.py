@@ -20,7 +20,7 @@ from foliot.store.database import Database
 from foliot.store.errors import DatabaseError
 from foliot.store.failed_attempts import fails_too_fast
 from foliot.store.finishing import Outcome
-from foliot.store.rescuing import Verdict
+from foliot.transport.port import SILENCE, Publisher
 from foliot.worker import counting
 from foliot.worker.appetite import BEGIN_WITHIN_SECONDS, Load, Throughput
 from foliot.worker.finish import Finisher, given_back
@@ -28,7 +28,8 @@ from foliot.worker.hand import Grip, Hand, Stage
 from foliot.worker.logbook import LogBook
 from foliot.worker.progress import ProgressBook
 from foliot.worker.tasks import Cancelled, Ended, Failed, LogRecord, Runner, Task
-from foliot.worker.verdicts import UNREADABLE, Facts, judge, policy_of, task_of
+from foliot.worker.telling import matters_of
+from foliot.worker.verdicts import UNREADABLE, End, Facts, judge, policy_of, task_of
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Desk:
     finish_database: Database
     report_database: Database
     clock: Clock
+    hints: Publisher = SILENCE
 
 
 class Attempts:
@@ -62,6 +64,7 @@ class Attempts:
         self._runner = runner
         self._spawn = spawn
         self._throughput = Throughput()
+        self._given_up: frozenset[tuple[ExecutionId, int]] = frozenset()
         self._leaving = False
         self._abandoned = False
 
@@ -87,17 +90,26 @@ class Attempts:
         self.hand.forget_reading()
         self.hand.read(claims)
 
+    def give_up(self, claims: frozenset[tuple[ExecutionId, int]]) -> None:
+        """The answer to these claims was lost, and they go back. Should it come after all, they do
+        not begin."""
+        self._given_up = claims
+
     def accept(self, batch: Sequence[ClaimedExecution], taken_at: float) -> None:
         for claimed in batch:
+            if (claimed.execution_id, claimed.fence) in self._given_up:
+                continue
             grip = self.hand.take(claimed, taken_at)
             if claimed.cancel_requested_at is not None:
                 self.cancel(grip)
         self.start_waiting()
 
     def start_waiting(self) -> None:
-        """Begins what has waited longest, as far as there are slots."""
+        """Begins what has waited longest, as far as there are slots. What lay here too long, as
+        after a freeze, may have begun elsewhere: it is given back."""
         if self._leaving:
             self.give_back_waiting()
+        self.give_back_overdue()
         while self.hand.running < self._desk.capacity:
             grip = self.hand.begin_next()
             if grip is None:
@@ -133,9 +145,16 @@ class Attempts:
             self.hand.drop(grip.execution_id, grip.fence)
 
     def leave(self) -> None:
-        """Nothing begins from now on, and what is stopped goes back to the queue."""
+        """Nothing begins from now on."""
         self._leaving = True
         self.give_back_waiting()
+
+    def stop_running(self, reason: str) -> None:
+        """For the worker's own sake: however they end from now on, they go back to the queue."""
+        for grip in self.hand:
+            if grip.stage is Stage.RUNNING:
+                grip.is_stopped = True
+                self._runner.cancel(grip.execution_id, reason)
 
     def abandon(self) -> None:
         """The worker is dead to everyone else: what ends from now on is not written."""
@@ -184,6 +203,9 @@ class Attempts:
             return await fails_too_fast(self._desk.report_database, grip.execution_id, policy)
         except DatabaseError:  # it will be asked again after the next failure
             return False
+        except Exception:  # a defect of ours must not end the worker
+            log.exception("the failures of execution %s cannot be counted", grip.execution_id)
+            return False
 
     def _end(self, grip: Grip, ended: Ended, *, poisoned: bool = False) -> None:
         now = self._desk.clock.monotonic()
@@ -193,16 +215,31 @@ class Attempts:
             grip.started_at,
             grip.cancel_asked,
             self._leaving,
+            grip.is_stopped,
             poisoned,
         )
         self.hand.end(grip)
         self._throughput.count(now)
         self.progress.forget(grip)
+        self.logs.end(grip, now)
         counting.ended(grip, ended, now)
         if not self._abandoned:
-            self.finisher.put(judge(grip.claimed, ended, facts))
+            self.finisher.put(_judged(grip, ended, facts))
 
-    def _written(self, end: Outcome | Verdict, state: ExecutionState | None) -> None:
+    def _written(self, end: End, state: ExecutionState | None) -> None:
         grip = self.hand.find(end.execution_id, end.fence)
         self.hand.drop(end.execution_id, end.fence)
         counting.written(grip, end, state)
+        if grip is not None and state is not None:
+            delay_seconds = end.delay_seconds if isinstance(end, Outcome) else 0.0
+            for matter in matters_of(grip.claimed, state, delay_seconds):
+                self._desk.hints.publish(matter)
+
+
+def _judged(grip: Grip, ended: Ended, facts: Facts) -> End:
+    """Where the rules fail over one execution, that one has failed, and not the worker."""
+    try:
+        return judge(grip.claimed, ended, facts)
+    except Exception:
+        log.exception("the end of execution %s cannot be judged", grip.execution_id)
+        return judge(grip.claimed, Failed(UNREADABLE), facts)

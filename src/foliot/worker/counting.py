@@ -22,10 +22,10 @@ from foliot.runtime.metrics import (
     START_DELAY,
     TIMEOUTS,
 )
-from foliot.store.finishing import Outcome
-from foliot.store.rescuing import Verdict
+from foliot.store.handing_over import HandOver
 from foliot.worker.hand import Grip
 from foliot.worker.tasks import Ended, Failed
+from foliot.worker.verdicts import End
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,12 @@ def ended(grip: Grip, how: Ended, now: float) -> None:
         TIMEOUTS.labels(grip.claimed.queue).inc()
 
 
-def written(grip: Grip | None, end: Outcome | Verdict, state: ExecutionState | None) -> None:
+def written(grip: Grip | None, end: End, state: ExecutionState | None) -> None:
     """`state` is the execution's new one; None where what we had to say came too late."""
     if state is None:
         EXECUTIONS_SUPERSEDED.inc()
+        return
+    if isinstance(end, HandOver):  # it is not over
         return
     queue = grip.claimed.queue if grip is not None else "unknown"
     _finished(queue, state).inc()

@@ -2,7 +2,8 @@
 
 In order: it claims nothing more, hands back what has not begun, and lets the rest finish for as
 long as it may; what runs on is stopped and handed back without costing an attempt. In every case
-no process of a handler is left behind.
+no process of a handler is left behind. A database that does not answer is waited for only while an
+end is not written, and for no longer than the time to leave or five seconds.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ from typing import Any, Final
 
 from foliot.core.ids import WorkerId
 from foliot.runtime.clock import Clock
+from foliot.runtime.service import SharedAnswer
 from foliot.store.errors import DatabaseError
 from foliot.store.workers import deregister, drain
 from foliot.worker.attempts import Attempts
-from foliot.worker.hand import Stage
 from foliot.worker.lines import Lines
 from foliot.worker.tasks import Runner
 
@@ -45,22 +46,22 @@ class Departure:
         self._runner = runner
         self._lines = lines
         self._clock = clock
+        self._answers: list[SharedAnswer[bool]] = []  # that may still come
 
     async def leave(self, drain_seconds: float, stop: asyncio.Event) -> None:
         hand = self._attempts.hand
+        leave_by = self._clock.monotonic() + drain_seconds
         self._attempts.leave()
         if not stop.is_set():
             log.info("leaving: %d executions are still running", hand.running)
             await self._tell(drain(self._lines.beat, self._worker_id), STOP_SECONDS)
             await self._look(lambda: not hand.running or stop.is_set(), drain_seconds)
-        if hand.running and not stop.is_set():
-            for grip in hand:
-                if grip.stage is Stage.RUNNING:
-                    self._runner.cancel(grip.execution_id, LEAVE_REASON)
+        if hand.running:
+            self._attempts.stop_running(LEAVE_REASON)
             await self._look(lambda: not hand.running or stop.is_set(), STOP_SECONDS)
         await self._runner.close(grace_seconds=0)
-        hurry = stop.is_set()
-        await self._write(HASTE_SECONDS if hurry else WRITE_SECONDS, stop)
+        left = max(WRITE_SECONDS, leave_by - self._clock.monotonic())
+        await self._write(HASTE_SECONDS if stop.is_set() else left, stop)
         await self._deregister()
 
     async def flee(self) -> None:
@@ -97,7 +98,9 @@ class Departure:
             await self._clock.sleep(LOOK_SECONDS)
 
     async def _tell(self, call: Coroutine[Any, Any, bool], seconds: float) -> None:
-        """As well as it can be told: silence says the same, later."""
+        """As well as it can be told: silence says the same, later. Who does not answer in time is
+        left alone: to withdraw a question can take as long as the answer."""
+        answer = SharedAnswer(lambda: call)
+        self._answers.append(answer)
         with suppress(DatabaseError, TimeoutError):
-            async with asyncio.timeout(seconds):
-                await call
+            await answer.get(within_seconds=seconds)

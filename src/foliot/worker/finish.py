@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from foliot.core.ids import ExecutionId, WorkerId
@@ -20,22 +21,27 @@ from foliot.runtime.loop import Hint
 from foliot.store import rescuing
 from foliot.store.database import Database
 from foliot.store.finishing import FinishReport, Outcome, finish, settle
+from foliot.store.handing_over import HandOver, hand_over
 from foliot.store.rescuing import Verdict
+from foliot.worker.verdicts import End
 
 log = logging.getLogger(__name__)
 
 BATCH_MAX: Final = 1000
 LINGER_SECONDS: Final = 0.01
 IDLE_SECONDS: Final = 5.0
-# A verdict is passed over while another session has the row in its hands, which is over soon.
-VERDICT_TRIES: Final = 5
+# A verdict is passed over while another session has the row in its hands: for five seconds at the
+# most, after which its statement is ended.
+VERDICT_TRIES: Final = 25
+VERDICT_SECONDS: Final = 0.2
 
-Written = Callable[[Outcome | Verdict, ExecutionState | None], None]
+Written = Callable[[End, ExecutionState | None], None]
 
 
 @dataclass(slots=True)
 class _Judged:
     verdict: Verdict
+    due_at: float
     tries: int = 0
 
 
@@ -53,17 +59,22 @@ class Finisher:
         self._clock = clock
         self._queue: deque[Outcome] = deque()
         self._in_doubt: list[Outcome] = []
-        self._verdicts: deque[_Judged] = deque()
+        self._verdicts: list[_Judged] = []
+        self._hand_overs: deque[HandOver] = deque()
 
     @property
     def unwritten(self) -> int:
-        return len(self._queue) + len(self._in_doubt) + len(self._verdicts)
+        outcomes = len(self._queue) + len(self._in_doubt)
+        return outcomes + len(self._verdicts) + len(self._hand_overs)
 
-    def put(self, end: Outcome | Verdict) -> None:
-        if isinstance(end, Outcome):
-            self._queue.append(end)
-        else:
-            self._verdicts.append(_Judged(end))
+    def put(self, end: End) -> None:
+        match end:
+            case Outcome():
+                self._queue.append(end)
+            case Verdict():
+                self._verdicts.append(_Judged(end, self._clock.monotonic()))
+            case HandOver():
+                self._hand_overs.append(end)
         self.hint.give()
 
     async def linger(self) -> float:
@@ -71,19 +82,21 @@ class Finisher:
         if self.unwritten < BATCH_MAX:
             await self._clock.sleep(LINGER_SECONDS)
         await self.run_once()
-        return 0.0 if self.unwritten else IDLE_SECONDS
+        if self.unwritten > len(self._verdicts):
+            return 0.0
+        return VERDICT_SECONDS if self._verdicts else IDLE_SECONDS
 
     async def run_once(self, now: datetime | None = None) -> FinishReport:
         """Write up to a thousand. What it raises has been kept, for the next pass."""
         report = await self._write_outcomes(now)
         await self._write_verdicts(now)
+        await self._write_hand_overs()
         return report
 
     async def _write_outcomes(self, now: datetime | None) -> FinishReport:
         write = settle if self._in_doubt else finish
         if not self._in_doubt:
-            size = min(len(self._queue), BATCH_MAX)
-            self._in_doubt = [self._queue.popleft() for _ in range(size)]
+            self._in_doubt = self._take_batch()
         if not self._in_doubt:
             return FinishReport()
         report = await write(self._database, self._worker_id, self._in_doubt, now)
@@ -94,20 +107,40 @@ class Finisher:
             log.error("the end of execution %s cannot be written: %s", execution_id, reason)
         return report
 
+    def _take_batch(self) -> list[Outcome]:
+        """Of each execution one: what was taken away and claimed again may have ended twice, and
+        the late word about the earlier claim must not pass for the later one's."""
+        batch: dict[ExecutionId, Outcome] = {}
+        while self._queue and len(batch) < BATCH_MAX and self._queue[0].execution_id not in batch:
+            outcome = self._queue.popleft()
+            batch[outcome.execution_id] = outcome
+        return list(batch.values())
+
     async def _write_verdicts(self, now: datetime | None) -> None:
-        batch = tuple(self._verdicts)
+        at = self._clock.monotonic()
+        batch = [judged for judged in self._verdicts if judged.due_at <= at]
         if not batch:
             return
         verdicts = [judged.verdict for judged in batch]
         changed = await rescuing.apply(self._database, verdicts, now)
         for judged in batch:
-            self._verdicts.popleft()
             judged.tries += 1
+            judged.due_at = at + VERDICT_SECONDS
             state = changed.get(judged.verdict.execution_id)
-            if state is None and judged.tries < VERDICT_TRIES:
-                self._verdicts.append(judged)
-            else:
+            if state is not None or judged.tries == VERDICT_TRIES:
+                self._verdicts.remove(judged)
                 self._written(judged.verdict, state)
+
+    async def _write_hand_overs(self) -> None:
+        """One whose answer is lost is kept and written again, which changes nothing."""
+        batch = tuple(islice(self._hand_overs, BATCH_MAX))
+        if not batch:
+            return
+        taken = await hand_over(self._database, self._worker_id, batch)
+        for each in batch:
+            self._hand_overs.popleft()
+            state = ExecutionState.RUNNING if each.execution_id in taken else None
+            self._written(each, state)
 
 
 def given_back(execution_id: ExecutionId, fence: int) -> Outcome:

@@ -29,6 +29,7 @@ class Grip:
     stage: Stage = Stage.WAITING
     begun_at: float | None = None
     cancel_asked: bool = False
+    is_stopped: bool = False  # by the worker, for its own sake
     log_lines: int = 0
     log_bytes: int = 0
     lines_dropped: int = 0
@@ -61,6 +62,9 @@ class Hand:
 
     def __len__(self) -> int:
         return len(self._grips)
+
+    def __contains__(self, execution_id: object) -> bool:
+        return execution_id in self._grips
 
     def __iter__(self) -> Iterator[Grip]:
         return iter(tuple(self._grips.values()))

@@ -14,7 +14,9 @@ from typing import Final
 
 from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.states import WorkerState
+from foliot.runtime.loop import Hint
 from foliot.store.database import Database
+from foliot.store.job_references import as_uuid
 from foliot.store.workers import Held, beat, list_cancelled
 from foliot.worker.attempts import Attempts
 from foliot.worker.finish import given_back
@@ -42,6 +44,7 @@ class Heartbeat:
         self._database = database
         self._worker_id = worker_id
         self._attempts = attempts
+        self.cancels = Hint()
         self._strange: frozenset[tuple[ExecutionId, int]] = frozenset()
         self._said: frozenset[ExecutionId] = frozenset()
 
@@ -64,11 +67,21 @@ class Heartbeat:
             cancelled=self._cancel(answer.held),
         )
 
+    def hear_of_cancels(self, executions: frozenset[str]) -> None:
+        """These are to be stopped; without names, any may be."""
+        if not executions or any(as_uuid(each) in self._attempts.hand for each in executions):
+            self.cancels.give()
+
     async def stop_cancelled(self) -> int:
         """Between two heartbeats: whoever cancels should not wait for the next."""
-        if not self._attempts.hand.running:
+        running = [
+            grip.execution_id
+            for grip in self._attempts.hand
+            if grip.stage is Stage.RUNNING and not grip.cancel_asked
+        ]
+        if not running:
             return 0
-        return self._cancel(await list_cancelled(self._database, self._worker_id))
+        return self._cancel(await list_cancelled(self._database, self._worker_id, running))
 
     def _hand_back_strange(self, held: tuple[Held, ...]) -> int:
         """An end that was written while the heartbeat was under way is strange once, not twice."""
@@ -81,6 +94,7 @@ class Heartbeat:
         for execution_id, fence in sorted(lost):
             self._attempts.finisher.put(given_back(execution_id, fence))
         if lost:
+            self._attempts.give_up(lost)
             log.warning("%d claims whose answer was lost are handed back", len(lost))
         return len(lost)
 

@@ -8,6 +8,7 @@ else's by now: it ends its processes and begins another life.
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -21,6 +22,7 @@ from foliot.runtime.metrics import ACTIVE_EXECUTIONS, WORKER_CAPACITY
 from foliot.runtime.service import until
 from foliot.store.errors import DatabaseError, DatabaseRefused
 from foliot.store.workers import WorkerProfile, register
+from foliot.transport.port import Matter
 from foliot.worker.attempts import Attempts, Desk, Spawn
 from foliot.worker.claim import Claimer
 from foliot.worker.departure import Departure
@@ -28,11 +30,14 @@ from foliot.worker.heartbeat import BEAT_SECONDS, CANCEL_SECONDS, NEWS_SECONDS, 
 from foliot.worker.lines import Lines
 from foliot.worker.pulse import PULSE_SECONDS, Pulse, was_frozen
 from foliot.worker.tasks import Runner
+from foliot.worker.waking import DEAF, Ear
 
 log = logging.getLogger(__name__)
 
 LOGS_SECONDS: Final = 0.25
 PROGRESS_SECONDS: Final = 1.0
+# However many requests to cancel are hinted at, they are read no more often than this.
+CANCEL_REST_SECONDS: Final = 0.02
 
 
 class Ending(StrEnum):
@@ -52,7 +57,13 @@ class Life:
     """`profile` lacks the handlers: they are known once the runner has started."""
 
     def __init__(
-        self, profile: WorkerProfile, lines: Lines, runner: Runner, clock: Clock, orders: Orders
+        self,
+        profile: WorkerProfile,
+        lines: Lines,
+        runner: Runner,
+        clock: Clock,
+        orders: Orders,
+        ear: Ear = DEAF,
     ) -> None:
         self.worker_id = WorkerId(fresh_id())
         self._profile = profile
@@ -60,6 +71,7 @@ class Life:
         self._runner = runner
         self._clock = clock
         self._orders = orders
+        self._ear = ear
         self._over = asyncio.Event()
         self._lost = False
 
@@ -74,17 +86,22 @@ class Life:
 
     async def _begin(self) -> None:
         await self._runner.start()
-        self._profile = replace(self._profile, handlers=sorted(self._runner.handlers))
+        self._profile = replace(
+            self._profile,
+            handlers=sorted(self._runner.handlers),
+            target_types=sorted(self._runner.target_types),
+        )
         failures = 0
         while not await self._register():
             failures += 1
             await self._clock.sleep(failure_pause_seconds(failures))
         WORKER_CAPACITY.set(self._profile.capacity)
         log.info(
-            "worker %s serves %s with %s",
+            "worker %s serves %s: %s%s",
             self.worker_id,
             ", ".join(self._profile.queues),
-            ", ".join(self._profile.handlers) or "no handler",
+            ", ".join(self._profile.target_types) or "no target",
+            "".join(f" {name}" for name in self._profile.handlers),
         )
 
     async def _register(self) -> bool:
@@ -106,7 +123,14 @@ class Life:
             self._lines.finish,
             self._lines.report,
             self._clock,
+            self._ear.transport,
         )
+        with ExitStack() as ears:
+            await self._work_at(desk, drain_seconds, ears)
+        ACTIVE_EXECUTIONS.set(0)
+        return Ending.LOST if self._lost else Ending.LEFT
+
+    async def _work_at(self, desk: Desk, drain_seconds: float, ears: ExitStack) -> None:
         async with asyncio.TaskGroup() as group:
             tasks: set[asyncio.Task[None]] = set()
 
@@ -116,23 +140,29 @@ class Life:
                 task.add_done_callback(tasks.discard)
 
             attempts = Attempts(desk, self._runner, spawn)
-            self._start_loops(attempts, spawn)
+            self._start_loops(attempts, spawn, ears)
             departure = Departure(self.worker_id, attempts, self._runner, self._lines, self._clock)
             await self._until_over()
             if self._lost:
                 await departure.flee()
             else:
                 await departure.leave(drain_seconds, self._orders.stop)
+                self._lines.cut()
             for task in tuple(tasks):
                 task.cancel()
-        ACTIVE_EXECUTIONS.set(0)
-        return Ending.LOST if self._lost else Ending.LEFT
 
-    def _start_loops(self, attempts: Attempts, spawn: Spawn) -> None:
+    def _hear(self, claimer: Claimer, heartbeat: Heartbeat, ears: ExitStack) -> None:
+        transport = self._ear.transport
+        ears.callback(claimer.waking.close)
+        ears.callback(transport.subscribe(Matter.WORK, claimer.waking.hear))
+        ears.callback(transport.subscribe(Matter.CANCEL, heartbeat.hear_of_cancels))
+
+    def _start_loops(self, attempts: Attempts, spawn: Spawn, ears: ExitStack) -> None:
         lines, clock = self._lines, self._clock
-        claimer = Claimer(lines.claim, self.worker_id, self._profile, attempts, clock)
+        claimer = Claimer(lines.claim, self.worker_id, self._profile, attempts, clock, self._ear)
         attempts.on_room = claimer.hear_of_room
         heartbeat = Heartbeat(lines.beat, self.worker_id, attempts)
+        self._hear(claimer, heartbeat, ears)
         pulse = Pulse(clock)
 
         next_beat = clock.monotonic()
@@ -170,7 +200,8 @@ class Life:
         spawn(repeat("worker claim", claimer.step, clock=clock, hint=claimer.hint))
         spawn(repeat("worker finish", finisher.linger, clock=clock, hint=finisher.hint))
         spawn(repeat("worker heartbeat", beat, clock=clock))
-        spawn(repeat("worker cancel", stop_cancelled, clock=clock))
+        cancels, rest = heartbeat.cancels, CANCEL_REST_SECONDS
+        spawn(repeat("worker cancel", stop_cancelled, clock=clock, hint=cancels, rest_seconds=rest))
         spawn(repeat("worker pulse", feel_pulse, clock=clock))
         spawn(repeat("worker logs", write_logs, clock=clock))
         spawn(repeat("worker progress", write_progress, clock=clock))

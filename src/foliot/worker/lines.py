@@ -1,17 +1,24 @@
 """A worker's lines to the database: one for each trade, so that none waits for another.
 
-A claim that waits for its queue holds up no heartbeat, and a flood of log lines no finish.
+A claim that waits for its queue holds up no heartbeat, and a flood of log lines no finish. A
+heartbeat on a connection that has died without a word is given up early enough for two more.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 from foliot.runtime.clock import Clock
 from foliot.store.connecting import ConnectionOptions, wait_until_reachable
 from foliot.store.database import Database
 from foliot.store.errors import DatabaseUnreachable
+
+# A worker is dead after fifteen seconds of silence, and beats every five.
+BEAT_ANSWER_SECONDS: Final = 3.0
+# When all is said, a farewell is a courtesy.
+CLOSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +27,29 @@ class Lines:
     finish: Database
     beat: Database
     report: Database
+    deliver: Database
+
+    def cut(self) -> None:
+        """Nothing more is to be said, and nobody waits for an answer. Deliveries end by
+        themselves."""
+        for line in (self.claim, self.finish, self.beat, self.report):
+            line.cut()
 
 
 @asynccontextmanager
 async def open_lines(url: str, options: ConnectionOptions, clock: Clock) -> AsyncIterator[Lines]:
     """Waits for a database that is not there yet. All are closed together: on a dead line each
     takes its time."""
-    lines = [Database(url, replace(options, max_connections=2)) for _ in range(4)]
+    few = replace(options, max_connections=2)
+    quiet = replace(few, warn=False)
+    brief = replace(quiet, command_seconds=BEAT_ANSWER_SECONDS, acquire_seconds=BEAT_ANSWER_SECONDS)
+    lines = [Database(url, each) for each in (few, quiet, brief, quiet, quiet)]
     try:
         await _open(lines, url, options, clock)
-        claim, finish, beat, report = lines
-        yield Lines(claim, finish, beat, report)
+        yield Lines(*lines)
     finally:
-        await asyncio.gather(*(line.close() for line in lines))
+        closing = (line.close(within_seconds=CLOSE_SECONDS) for line in lines)
+        await asyncio.gather(*closing)
 
 
 async def _open(lines: list[Database], url: str, options: ConnectionOptions, clock: Clock) -> None:

@@ -49,15 +49,16 @@ class LogBook:
             if self._bytes + size > WAITING_BYTES_MAX:
                 grip.lines_dropped += 1
                 continue
-            if grip.lines_dropped:
-                words = f"{grip.lines_dropped} lines were dropped: too many wait to be written"
-                self._put(grip, record.at_seconds, "WARNING", LogSource.LOG, words)
-                grip.lines_dropped = 0
+            self._tell_dropped(grip, record.at_seconds)
             grip.log_bytes += size
             if grip.log_bytes > ATTEMPT_BYTES_MAX:
                 self._put(grip, record.at_seconds, "WARNING", LogSource.LOG, CUT_OFF)
                 return
             self._put(grip, record.at_seconds, record.level, record.source, message)
+
+    def end(self, grip: Grip, now: float) -> None:
+        """Its attempt is over, at `now` of the monotonic clock: nothing more will be said."""
+        self._tell_dropped(grip, now - (grip.begun_at or now))
 
     async def run_once(self) -> int:
         """Write a batch; how many lines are still waiting."""
@@ -76,6 +77,12 @@ class LogBook:
             for _ in batch:
                 self._bytes -= self._lines.popleft().size
         return len(self._lines)
+
+    def _tell_dropped(self, grip: Grip, at_seconds: float) -> None:
+        if grip.lines_dropped:
+            words = f"{grip.lines_dropped} lines were dropped: too many wait to be written"
+            self._put(grip, at_seconds, "WARNING", LogSource.LOG, words)
+            grip.lines_dropped = 0
 
     def _put(
         self, grip: Grip, at_seconds: float, level: str, source: LogSource, message: str

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-from foliot.core.model import Failure, Json
+from foliot.core.model import CommandTarget, Failure, HttpTarget, Json, TargetType
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One attempt to make."""
+    """One attempt to make: of a handler by its name, or else of the one other target given."""
 
     execution_id: UUID
     fence: int
@@ -36,21 +36,34 @@ class Task:
     trace_id: str | None = None
     tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    payload_is_jobs: bool = True  # and none that came with a request
+    http: HttpTarget | None = None
+    command: CommandTarget | None = None
+    message_id: str = ""  # what a callback is known by, if not by its execution's id
+
+    @property
+    def target_type(self) -> TargetType:
+        if self.http is not None:
+            return TargetType.HTTP
+        return TargetType.HANDLER if self.command is None else TargetType.COMMAND
 
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """`is_marker`: in place of a result that is too large or no JSON."""
+    """`is_marker`: in place of a result that is too large or no JSON. `response`: what the other
+    side of a callback said."""
 
     result: Json = None
     is_marker: bool = False
+    response: Json = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler failed, or ran out of time (ErrorType.TIMEOUT)."""
+    """The target failed, or ran out of time (ErrorType.TIMEOUT)."""
 
     failure: Failure
+    response: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,20 @@ class Crashed:
     alone: bool
 
 
-Ended = Succeeded | Failed | Snoozed | Cancelled | HandedBack | Crashed
+@dataclass(frozen=True, slots=True)
+class Held:
+    """It was not tried: where it goes takes no calls for so long. Costs no attempt."""
+
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The other side has it and will tell its end by the API; this worker is done with it."""
+
+
+Ended = Succeeded | Failed | Snoozed | Cancelled | HandedBack | Crashed | Held | HandedOver
 
 
 class LogSource(StrEnum):
@@ -113,15 +139,12 @@ class Reporter(Protocol):
     def progressed(self, task: Task, percent: float | None, message: str) -> None: ...
 
 
-class Runner(Protocol):
-    """Makes attempts, in processes apart from this one."""
-
-    @property
-    def handlers(self) -> frozenset[str]:
-        """The names that it can run; known once started."""
+class Executor(Protocol):
+    """Makes attempts of one type of target."""
 
     async def start(self) -> None:
-        """Imports the user's modules in its processes, or raises ModuleNotImported."""
+        """For handlers: imports the user's modules in its processes, or raises
+        ModuleNotImported."""
 
     async def run(self, task: Task, reporter: Reporter) -> Ended:
         """Raises nothing but CancelledError; timeout, cancellation and grace are kept for it."""
@@ -131,3 +154,14 @@ class Runner(Protocol):
 
     async def close(self, *, grace_seconds: float) -> None:
         """What still runs after the grace is killed; no process is left."""
+
+
+class Runner(Executor, Protocol):
+    """Makes attempts of every type of target that its worker serves."""
+
+    @property
+    def target_types(self) -> frozenset[TargetType]: ...
+
+    @property
+    def handlers(self) -> frozenset[str]:
+        """The names that it can run; known once started."""

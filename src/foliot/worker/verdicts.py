@@ -9,12 +9,20 @@ from datetime import datetime
 from typing import Final
 
 from foliot.core.ids import WorkerId
-from foliot.core.model import ErrorType, Failure, HandlerTarget, RetryPolicy
+from foliot.core.model import (
+    CommandTarget,
+    ErrorType,
+    Failure,
+    HandlerTarget,
+    HttpTarget,
+    RetryPolicy,
+)
 from foliot.core.poison import Death, QueueAgain, after_death
 from foliot.core.retry import GiveUp, Retry, decide, event_of, snooze
 from foliot.core.states import ExecutionEvent
 from foliot.store.claiming import ClaimedExecution, Instructions
 from foliot.store.finishing import Outcome
+from foliot.store.handing_over import HandOver
 from foliot.store.rescuing import Verdict
 from foliot.worker.tasks import (
     Cancelled,
@@ -22,6 +30,8 @@ from foliot.worker.tasks import (
     Ended,
     Failed,
     HandedBack,
+    HandedOver,
+    Held,
     Snoozed,
     Succeeded,
     Task,
@@ -36,12 +46,16 @@ UNREADABLE: Final = Failure(
     do_not_retry=True,
 )
 
+# What is written about an attempt.
+End = Outcome | Verdict | HandOver
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What, besides the end itself, decides what follows.
 
-    `chance` in [0, 1) spreads retries. `leaving`: the worker stops what it runs, for its own sake.
+    `chance` in [0, 1) spreads retries. `leaving`: the worker begins nothing more. `stopped`: it has
+    told this one to stop, for its own sake; what fails by itself has failed, leaving or not.
     """
 
     worker_id: WorkerId
@@ -49,14 +63,16 @@ class Facts:
     started_at: datetime | None = None
     cancel_asked: bool = False
     leaving: bool = False
+    stopped: bool = False
     poisoned: bool = False
 
 
 def task_of(claimed: ClaimedExecution) -> Task | None:
     """The attempt to make; None without instructions that can be followed here."""
     instructions = claimed.instructions
-    if instructions is None or not isinstance(instructions.target, HandlerTarget):
+    if instructions is None:
         return None
+    target = instructions.target
     return Task(
         execution_id=claimed.execution_id,
         fence=claimed.fence,
@@ -65,8 +81,9 @@ def task_of(claimed: ClaimedExecution) -> Task | None:
         tenant_id=claimed.tenant_id,
         job_id=claimed.job_id,
         job_name=claimed.job_name,
-        handler=instructions.target.name,
+        handler=target.name if isinstance(target, HandlerTarget) else "",
         payload=claimed.payload,
+        payload_is_jobs=claimed.payload_is_jobs,
         timeout_seconds=instructions.timeout_seconds,
         cancel_grace_seconds=instructions.cancel_grace_seconds,
         run_alone=claimed.run_alone,
@@ -76,16 +93,27 @@ def task_of(claimed: ClaimedExecution) -> Task | None:
         trace_id=claimed.trace_id,
         tags=claimed.tags,
         labels=claimed.labels,
+        http=target if isinstance(target, HttpTarget) else None,
+        command=target if isinstance(target, CommandTarget) else None,
     )
 
 
-def judge(claimed: ClaimedExecution, ended: Ended, facts: Facts) -> Outcome | Verdict:
+def judge(claimed: ClaimedExecution, ended: Ended, facts: Facts) -> End:
     """What becomes of the execution. A late success of what was to be cancelled is CANCELLED, by
-    the statement that writes it."""
+    the statement that writes it. What was handed over stays as it is, in other hands."""
     match ended:
-        case Succeeded(result, is_marker):
-            outcome = _outcome(claimed, facts, ExecutionEvent.SUCCEED, result=result)
-            return replace(outcome, result_truncated=True) if is_marker else outcome
+        case HandedOver():
+            return HandOver(claimed.execution_id, claimed.fence)
+        case Succeeded(result, is_marker, response):
+            return Outcome(
+                claimed.execution_id,
+                claimed.fence,
+                ExecutionEvent.SUCCEED,
+                result=result,
+                response=response,
+                started_at=facts.started_at,
+                result_truncated=is_marker,
+            )
         case Snoozed(seconds):
             delay = snooze(seconds).delay_seconds
             return _outcome(claimed, facts, ExecutionEvent.SNOOZE, delay_seconds=delay)
@@ -95,10 +123,16 @@ def judge(claimed: ClaimedExecution, ended: Ended, facts: Facts) -> Outcome | Ve
             return replace(hand_back(claimed), delay_seconds=NO_PROCESS_SECONDS)
         case HandedBack() | Cancelled():
             return hand_back(claimed, facts.started_at)
-        case _ if facts.leaving:
+        case Held() if facts.leaving:
             return hand_back(claimed, facts.started_at)
-        case Failed(failure):
-            return _failed(claimed, failure, facts)
+        case _ if facts.stopped:
+            return hand_back(claimed, facts.started_at)
+        case Held(seconds, reason):
+            why = Failure(ErrorType.CONNECTION, reason)
+            outcome = _outcome(claimed, facts, ExecutionEvent.HOLD, failure=why)
+            return replace(outcome, delay_seconds=seconds, started_at=None)
+        case Failed(failure, response):
+            return replace(_failed(claimed, failure, facts), response=response)
         case Crashed():
             return _crashed(claimed, ended, facts)
 
@@ -140,9 +174,12 @@ def _crashed(claimed: ClaimedExecution, crashed: Crashed, facts: Facts) -> Verdi
     key = (claimed.execution_id, claimed.fence, facts.worker_id)
     if isinstance(decision, GiveUp):
         event, reason = ExecutionEvent.FAIL, decision.reason
-        return Verdict(*key, event, crashed.failure, dead_letter=reason)
+        return Verdict(
+            *key, event, crashed.failure, dead_letter=reason, started_at=facts.started_at
+        )
     crash_count = None if isinstance(decision, QueueAgain) else decision.crash_count
-    return Verdict(*key, ExecutionEvent.LOSE, crashed.failure, crash_count)
+    lose = ExecutionEvent.LOSE
+    return Verdict(*key, lose, crashed.failure, crash_count, started_at=facts.started_at)
 
 
 def _outcome(
@@ -150,7 +187,6 @@ def _outcome(
     facts: Facts,
     event: ExecutionEvent,
     *,
-    result: object = None,
     failure: Failure | None = None,
     delay_seconds: float = 0.0,
 ) -> Outcome:
@@ -158,7 +194,6 @@ def _outcome(
         claimed.execution_id,
         claimed.fence,
         event,
-        result=result,
         failure=failure,
         started_at=facts.started_at,
         delay_seconds=delay_seconds,

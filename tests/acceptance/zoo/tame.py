@@ -164,8 +164,8 @@ def cycle() -> list[object]:
 
 @app.job
 def surroundings() -> list[object]:
-    named = [name for name in os.environ if name.startswith("FOLIOT_DATABASE")]
-    return [signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, named]
+    named = [name for name in os.environ if name.startswith(("FOLIOT_DATABASE", "FOLIOT_SECRET"))]
+    return [signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN, named]
 
 
 @app.job

@@ -9,20 +9,23 @@ from starlette.responses import Response
 
 from foliot.api.answers import Answer
 from foliot.api.auth import Visit, Visiting
+from foliot.api.hinting import tell_of_cancels
 from foliot.api.idempotency import once
 from foliot.api.lists import execution_page, log_page
-from foliot.api.patience import insist
+from foliot.api.patience import insist, told
 from foliot.api.refusals import ExecutionFinished, ExecutionNotFound
 from foliot.api.requests import Asking, enqueue_all, trace_of
 from foliot.api.schemas.executions import BulkBody, CancelBody, EnqueueBody
 from foliot.api.schemas.queries import ExecutionQuery, LogQuery, meant_id
-from foliot.api.views import execution_view
+from foliot.api.views import explanation_view
 from foliot.api.waiting import until_over, wanted_seconds
 from foliot.core.ids import ExecutionId, JobId
 from foliot.core.states import TERMINAL, ExecutionState
 from foliot.store.cancelling import cancel
 from foliot.store.enqueuing import Outcome
 from foliot.store.execution_rows import StoredExecution, read_executions
+from foliot.store.execution_views import execution_view
+from foliot.store.explaining import explain_execution
 from foliot.store.job_references import as_uuid
 
 PREFIX: Final = "/v1/executions"
@@ -86,6 +89,15 @@ async def read_execution(request: Request, visit: Visiting, execution: MeantExec
     return Answer(execution_view(found), headers=applied).response()
 
 
+@routes.get("/{execution_id}/explain")
+async def explain(visit: Visiting, execution: MeantExecution) -> Response:
+    """Why it is not running: what stands in its way, the first to go first."""
+    found = await explain_execution(visit.database, visit.tenant_id, execution)
+    if found is None:
+        raise ExecutionNotFound(str(execution))
+    return Answer(explanation_view(found)).response()
+
+
 @routes.get("/{execution_id}/logs")
 async def read_logs(
     visit: Visiting, execution: MeantExecution, query: Annotated[LogQuery, Query()]
@@ -102,8 +114,9 @@ async def cancel_execution(
     reason = (body and body.reason) or CANCEL_REASON
 
     async def work(_: UUID, __: str) -> Answer:
-        await insist(lambda: cancel(visit.database, visit.tenant_id, [execution], reason))
-        found = await _read(visit, execution)
+        asked = await insist(lambda: cancel(visit.database, visit.tenant_id, [execution], reason))
+        tell_of_cancels(visit.hints, asked)
+        found = await told(_read(visit, execution))
         if found.status in TERMINAL and found.status is not ExecutionState.CANCELLED:
             raise ExecutionFinished(str(execution), found.status)
         return Answer(execution_view(found), HTTPStatus.ACCEPTED)
@@ -112,7 +125,8 @@ async def cancel_execution(
 
 
 async def answer_execution(visit: Visit, execution_id: ExecutionId, status: HTTPStatus) -> Answer:
-    found = await _read(visit, execution_id)
+    """For what was just made."""
+    found = await told(_read(visit, execution_id))
     return Answer(execution_view(found), status, {"Location": f"{PREFIX}/{execution_id}"})
 
 

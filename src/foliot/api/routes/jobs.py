@@ -14,9 +14,10 @@ from starlette.responses import Response
 from foliot.api.answers import Answer
 from foliot.api.auth import Visit, Visiting
 from foliot.api.drafts import job_of, merged
+from foliot.api.hinting import tell_of_job, tell_of_settled_job
 from foliot.api.idempotency import once
 from foliot.api.lists import job_page
-from foliot.api.patience import insist
+from foliot.api.patience import insist, told
 from foliot.api.refusals import VersionRequired
 from foliot.api.schemas.jobs import JobBody, StatusBody, WholeJobBody
 from foliot.api.schemas.queries import JobQuery
@@ -56,8 +57,9 @@ async def create_job(request: Request, visit: Visiting, body: JobBody) -> Respon
     async def work(made: UUID, _: str) -> Answer:
         job = await job_of(visit, body, JobId(made))
         stored = await insist(lambda: store.create(visit.database, job, changed_by=visit.key_name))
+        tell_of_job(visit.hints, stored)
         location = {"Location": f"{routes.prefix}/{stored.job.job_id}"}
-        return await answer_job(visit, stored, HTTPStatus.CREATED, location)
+        return await told(answer_job(visit, stored, HTTPStatus.CREATED, location))
 
     return await once(request, visit, work)
 
@@ -89,6 +91,7 @@ async def change_job(
 ) -> Response:
     """The fields that are given; or, by itself, a status: PAUSED or ACTIVE."""
     if "status" in body:
+        _check_status_alone(body)
         wanted = _checked(StatusBody, body)
         return await _change_status(request, visit, job, wanted)
     for tries_left in reversed(range(_PATCH_TRIES)):
@@ -119,9 +122,7 @@ async def delete_job(request: Request, visit: Visiting, job: MeantJob) -> Respon
         ),
         repeatable=False,
     )
-    (last,) = await page_versions(visit.database, visit.tenant_id, job, before=None, limit=1)
-    gone = replace(known, job=last.job, next_run_at=None, updated_at=last.valid_from)
-    return (await answer_job(visit, gone)).response()
+    return (await told(_answer_deleted(visit, known))).response()
 
 
 async def change_status(
@@ -140,7 +141,8 @@ async def change_status(
         ),
         repeatable=seen is None,
     )
-    return await answer_job(visit, stored)
+    tell_of_settled_job(visit.hints, stored)
+    return await told(answer_job(visit, stored))
 
 
 async def answer_job(
@@ -161,7 +163,15 @@ async def _update(visit: Visit, known: StoredJob, body: JobBody, seen: int | Non
         lambda: store.update(visit.database, job, changed_by=visit.key_name, expected_version=seen),
         repeatable=False,
     )
-    return (await answer_job(visit, stored)).response()
+    tell_of_settled_job(visit.hints, stored)
+    return (await told(answer_job(visit, stored))).response()
+
+
+async def _answer_deleted(visit: Visit, known: StoredJob) -> Answer:
+    job_id = known.job.job_id
+    (last,) = await page_versions(visit.database, visit.tenant_id, job_id, before=None, limit=1)
+    gone = replace(known, job=last.job, next_run_at=None, updated_at=last.valid_from)
+    return await answer_job(visit, gone)
 
 
 async def _change_status(
@@ -176,6 +186,13 @@ async def _change_status(
     seen = expected_version(request, wanted.version)
     answer = await change_status(visit, job_id, wanted.status, wanted.note, seen)
     return answer.response()
+
+
+def _check_status_alone(body: Mapping[str, Any]) -> None:
+    others = [name for name in body if name in JobBody.model_fields and name != "version"]
+    if others:
+        hint = f"send a second request for {', '.join(others)}"
+        raise InvalidInput("is changed by itself", field="status", hint=hint)
 
 
 def _checked(shape: type[Checked], document: Mapping[str, Any]) -> Checked:

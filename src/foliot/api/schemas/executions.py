@@ -1,10 +1,11 @@
 """Executions as they are asked for."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from foliot.api.schemas.shape import Labels, Priority, Shape, Text, UtcTime, Word
+from foliot.api.schemas.shape import Labels, Priority, Shape, Text, UtcTime, Word, word_of
+from foliot.core.model import ErrorType
 from foliot.store.enqueuing import BULK_MAX, Absent
 
 DELAY_SECONDS_MAX = 3_153_600_000
@@ -43,4 +44,40 @@ class BulkBody(Shape):
 
 class CancelBody(Shape):
     reason: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
+    idempotency_key: Text | None = None
+
+
+# What a target can know about its own failure; the other types are for us to find.
+Told = Literal[
+    ErrorType.HANDLER_ERROR,
+    ErrorType.HTTP_ERROR,
+    ErrorType.TIMEOUT,
+    ErrorType.CONNECTION,
+    ErrorType.EXIT_CODE,
+    ErrorType.INVALID_PAYLOAD,
+]
+Fence = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class ProgressBody(Shape):
+    fence: Fence
+    percent: Annotated[float, Field(ge=0, le=100)] | None = None
+    message: Annotated[Text, Field(max_length=1000)] = ""
+
+
+class CompleteBody(Shape):
+    fence: Fence
+    result: Any = None
+    idempotency_key: Text | None = None
+
+
+class FailedWith(Shape):
+    message: Annotated[Text, Field(max_length=8000)]
+    type: Annotated[Told, word_of(ErrorType)] = ErrorType.HANDLER_ERROR
+
+
+class FailBody(Shape):
+    fence: Fence
+    error: FailedWith
+    retryable: bool = True
     idempotency_key: Text | None = None

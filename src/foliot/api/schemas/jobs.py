@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from foliot.api import aliases
 from foliot.api.schemas.schedules import ScheduleBody
@@ -82,9 +83,19 @@ class HandlerBody(Shape):
         return HandlerTarget(self.name)
 
 
+def _argv(given: object) -> object:
+    if isinstance(given, str):
+        raise PydanticCustomError(
+            "not_a_list",
+            "is a text, and there is no shell that would read it",
+            {"hint": 'write a list: ["/usr/bin/backup", "--all"]'},
+        )
+    return given
+
+
 class CommandBody(Shape):
     type: Literal["COMMAND"]
-    argv: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+    argv: Annotated[list[Text], Field(min_length=1, max_length=1000), BeforeValidator(_argv)]
     env: Annotated[dict[Word, Text], Field(max_length=100)] = Field(default_factory=dict)
 
     def target(self) -> Target:

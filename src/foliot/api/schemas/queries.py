@@ -18,6 +18,7 @@ from foliot.store.job_references import as_uuid
 
 LABEL = "label."
 RECENT_MAX = 100
+DURATION_MS_MAX = 3_153_600_000_000  # a hundred years
 
 
 def _several(value: object) -> object:
@@ -135,6 +136,12 @@ class JobExecutionQuery(LabelledQuery):
     trace_id: Word | None = None
     dag_run_id: Word | None = None
     priority: Priority | None = None
+    handler: Word | None = None
+    error: Word | None = Field(None, description="part of the error's type or message")
+    retried: bool | None = Field(None, description="whether it took, or takes, another attempt")
+    min_duration_ms: Annotated[float, Field(ge=0, le=DURATION_MS_MAX)] | None = Field(
+        None, description="of what runs, until now"
+    )
     from_: UtcTime | None = Field(None, alias="from", description="first scheduled_time")
     to: UtcTime | None = Field(None, description="first scheduled_time that is left out")
 
@@ -163,6 +170,12 @@ class JobExecutionQuery(LabelledQuery):
             trace_id=self.trace_id,
             priority=self.priority,
             dag_run_id=DagRunId(meant_id(self.dag_run_id)) if self.dag_run_id else None,
+            handler=self.handler,
+            error=self.error,
+            retried=self.retried,
+            min_duration_seconds=(
+                None if self.min_duration_ms is None else self.min_duration_ms / 1000
+            ),
         )
 
 

@@ -97,10 +97,16 @@ def _fires(
 
 
 def _policy(schedule: Schedule, lateness: timedelta) -> tuple[int | None, float | None]:
-    """How many may fire and how late they may be; None is no limit."""
-    grace = schedule.misfire_grace_seconds
+    """How many may fire and how late they may be; None is no limit.
+
+    Lateness begins where the jitter ends: whoever runs last in the window is on time. A grace below
+    zero lets nothing run at all.
+    """
+    window, grace = schedule.jitter_seconds, schedule.misfire_grace_seconds
+    if grace is not None and grace >= 0:
+        grace += window
     recurring = schedule.type in (ScheduleType.CRON, ScheduleType.INTERVAL)
-    if not recurring or lateness <= timedelta(seconds=MISFIRE_AFTER_SECONDS):
+    if not recurring or lateness <= timedelta(seconds=MISFIRE_AFTER_SECONDS + window):
         return None, grace
     match schedule.misfire_policy:
         case MisfirePolicy.FIRE_ONCE:
@@ -108,7 +114,8 @@ def _policy(schedule: Schedule, lateness: timedelta) -> tuple[int | None, float 
         case MisfirePolicy.FIRE_ALL:
             return schedule.misfire_max_runs, grace
         case MisfirePolicy.SKIP:
-            return None, SKIP_AFTER_SECONDS if grace is None else min(grace, SKIP_AFTER_SECONDS)
+            skip_after = SKIP_AFTER_SECONDS + window
+            return None, skip_after if grace is None else min(grace, skip_after)
 
 
 def _skips(

@@ -7,62 +7,74 @@
 -- Nobody else gives a rank to a row with limit keys, and here it happens under a lock for each key, with
 -- slots counted after the lock was had: a count can only be too high. The locks are taken in one order
 -- (keys, then flows) before any row, and rows in use by others are passed over. `is not distinct from`
--- is no index condition: by `=`, each row would be looked for among all that wait.
+-- is no index condition: by `=`, each row would be looked for among all that wait. `opens_in` is how many
+-- seconds it takes until the first rate that is used up has room again; null if none is, or nobody can say.
 --
--- Under one limit the most urgent go first, then the longest due. A slot is a place to run, not a share of
--- turns: a tenant, job or key is one owner's work, which the owner has put in order by priority itself.
--- Of each group no more rows are read than it has room for, so the order over a page is exact.
+-- Under one limit the slots are drawn among the priorities that wait, 32 to 1 for the most against the least
+-- urgent, and within a priority the longest due goes first. The times of an urgent one's turns are drawn as
+-- those of a process that is so many times as fast, by `p_chance`, another in each call: no count is kept, and
+-- nobody waits for ever. Of each group and priority no more rows are read than it has room for.
 create or replace function foliot.admit(
-  p_after text[], p_steps integer, p_groups integer, p_batch integer, p_now timestamptz
-) returns table (admitted uuid[], last text[])
+  p_after text[], p_after_lane integer, p_steps integer, p_groups integer, p_batch integer, p_chance bigint,
+  p_now timestamptz
+) returns table (admitted uuid[], last text[], last_lane integer, opens_in float8, queues text[])
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   found_groups jsonb;
-  reached text[];
+  opening timestamptz;
   keys text[];
   rooms bigint[];
-  flows text[];
   chosen uuid[] := '{}';
+  tenant_ids uuid[];
   ready tid[];
-  moment timestamptz;
+  moment timestamptz := coalesce(p_now, clock_timestamp());
   candidate record;
   places integer[];
-  key text;
+  place integer;
 begin
-  select g.groups, g.last into found_groups, reached
-    from foliot.held_groups(p_after, p_steps, p_groups) g;
+  select g.groups, g.last, g.last_lane, g.opens_at into found_groups, last, last_lane, opening
+    from foliot.held_groups(p_after, p_after_lane, p_steps, p_groups, moment) g;
+  opens_in := extract(epoch from opening - moment);
   keys := array(select distinct k.key from jsonb_array_elements(found_groups) g
-                 cross join lateral jsonb_array_elements_text(g) k(key));
+                 cross join lateral jsonb_array_elements_text(g -> 'keys') k(key));
   perform foliot.lock_limits(keys);
-  rooms := array(select coalesce(r.room, p_batch) from foliot.limit_room(keys) r order by r.n);
+  moment := coalesce(p_now, clock_timestamp());
+  rooms := array(select coalesce(r.room, p_batch) from foliot.limit_room(keys, moment) r order by r.n);
 
   for candidate in
-    select c.id, c.queue, c.tenant_id, c.limit_keys
-      from (select array(select jsonb_array_elements_text(g)) as limit_keys
+    select c.id, c.limit_keys
+      from (select array(select jsonb_array_elements_text(g -> 'keys')) as limit_keys,
+                   (g ->> 'lane')::integer as lane_id
               from jsonb_array_elements(found_groups) g) g
+     cross join generate_series(1, 10) p(priority)
      cross join lateral (
-           select e.id, e.queue, e.tenant_id, e.priority, e.scheduled_time, e.limit_keys
+           select e.id, e.priority, e.scheduled_time, e.limit_keys
              from foliot.executions e
             where e.status = 'WAITING' and e.hold = 'LIMIT'
-              and e.limit_keys collate "C" = g.limit_keys
-            order by e.limit_keys collate "C", e.priority, e.scheduled_time, e.id
+              and e.limit_keys collate "C" = g.limit_keys and e.lane_id = g.lane_id
+              and e.priority = p.priority::smallint
+            order by e.limit_keys collate "C", e.lane_id, e.priority, e.scheduled_time, e.id
             limit (select least(p_batch, min(greatest(rooms[array_position(keys, k.key)], 0)))
                      from unnest(g.limit_keys) k(key))) c
-     order by c.priority, c.scheduled_time, c.id
+     order by sum(-ln((1 + (hashtextextended(c.id::text, p_chance) & 4294967295)) / 4294967296.0::float8)
+                   / power(2.0::float8, (10 - c.priority) * 5.0 / 9))
+                over (partition by c.priority order by c.scheduled_time, c.id), c.id
   loop
     places := array(select array_position(keys, k.key) from unnest(candidate.limit_keys) k(key));
     continue when exists (select from unnest(places) p(n) where rooms[p.n] <= 0);
-    for key in select unnest(candidate.limit_keys) loop
-      rooms[array_position(keys, key)] := rooms[array_position(keys, key)] - 1;
+    foreach place in array places loop
+      rooms[place] := rooms[place] - 1;
     end loop;
     chosen := chosen || candidate.id;
     exit when cardinality(chosen) >= p_batch;
   end loop;
 
-  perform foliot.lock_flows(array_agg(e.queue), array_agg(e.tenant_id))
-     from foliot.executions e where e.id = any(chosen);
+  select array_agg(e.queue), array_agg(e.tenant_id) into queues, tenant_ids
+    from foliot.executions e where e.id = any(chosen);
+  perform foliot.lock_flows(queues, tenant_ids);
   moment := coalesce(p_now, clock_timestamp());
   select array_agg(e.tid order by c.n) into ready
     from unnest(chosen) with ordinality c(id, n)
@@ -71,6 +83,7 @@ begin
            from foliot.executions e
           where e.id = c.id and e.hold is not distinct from 'LIMIT'
             for no key update skip locked) e;
-  return query select array(select foliot.queue_up(ready, moment)), reached;
+  admitted := array(select foliot.queue_up(ready, moment));
+  return next;
 end
 $$;

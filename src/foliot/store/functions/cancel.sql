@@ -11,6 +11,7 @@ create or replace function foliot.cancel(p_ids uuid[], p_error jsonb, p_moment t
 returns table (id uuid, status text)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   perform from unnest(p_ids) t(id)
@@ -41,7 +42,7 @@ begin
     select p.child_id, (g.row).job_id, (g.row).id, (g.row).tenant_id, p_moment, 'CANCELLED'
       from gone g
      cross join lateral (select p.child_id from foliot.job_parents p
-                          where p.parent_id = (g.row).job_id and not p.needs_success) p
+                          where p.parent_id = (g.row).job_id and not p.needs_success offset 0) p
      where exists (select from foliot.job_parents)),
   asked as (
     update foliot.executions e

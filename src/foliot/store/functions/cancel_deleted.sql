@@ -12,6 +12,7 @@ create or replace function foliot.cancel_deleted(
 ) returns table (cancelled bigint, last uuid)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   moment timestamptz := coalesce(p_now, statement_timestamp());

@@ -9,6 +9,7 @@ create or replace function foliot.cancel_waiting(p_job_id uuid, p_limit integer,
 returns bigint
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return (select count(*)

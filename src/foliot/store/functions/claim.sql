@@ -2,7 +2,7 @@
 -- caller: sql executions/claim_ready
 -- transition: execution CLAIM: QUEUED -> RUNNING
 -- fence: worker_id is null, rank is not null
--- index: executions_claim, executions_flow, queue_clocks_at
+-- index: executions_claim, executions_flow, executions_queue_slot, queue_clocks_at, limits_pkey
 --
 -- One call that commits by itself: a claimer that freezes holds nothing. Claims of one queue come one
 -- after another; each begins above the virtual time of `p_back` seconds ago, because below it lie the dead
@@ -16,24 +16,41 @@
 --
 -- A worker of one tenant walks along that tenant's flows alone. It passes over lower ranks of others,
 -- so it moves the lane's clock only up to the lane's first row: what others may still take.
+--
+-- How many run in a queue at once is kept here, where turns are by rank: handed out before, its slots
+-- would go to whoever fills the queue. What is under a rate is noted with the time of its claim.
 create or replace function foliot.claim(
   p_worker_id uuid, p_queue text, p_lane_ids integer[], p_bite integer, p_back float8,
   p_now timestamptz
 ) returns table (id uuid, fence integer, rank float8)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = auto
 as $$
 declare
   moment timestamptz;
   own_tenant uuid;
+  is_paused boolean;
+  most integer;
+  bite integer := p_bite;
 begin
   perform pg_advisory_xact_lock(21, hashtext(p_queue));
   moment := coalesce(p_now, clock_timestamp());
   select w.tenant_id into own_tenant
     from foliot.workers w where w.id = p_worker_id and w.status = 'ACTIVE';
-  if not found or exists (select from foliot.queues q
-                           where q.name = p_queue and q.paused_at is not null) then
+  if not found then
+    return;
+  end if;
+  select q.paused_at is not null, q.concurrency_limit into is_paused, most
+    from foliot.queues q where q.name = p_queue;
+  if most is not null then
+    bite := least(p_bite, most - (select count(*)
+                                    from (select from foliot.executions e
+                                           where e.queue = p_queue and e.queue_slot and e.status = 'RUNNING'
+                                           limit most) r));
+  end if;
+  if is_paused or bite <= 0 then
     return;
   end if;
   return query
@@ -52,7 +69,7 @@ begin
              from foliot.executions e
             where e.lane_id = l.lane_id and e.worker_id is null and e.rank is not null
               and e.rank >= l.low and (e.start_by is null or e.start_by > moment)
-            order by e.rank limit p_bite) h
+            order by e.rank limit bite) h
      where own_tenant is null
      union all
     select h.tid, h.rank
@@ -64,19 +81,26 @@ begin
               and e.priority = p.priority::smallint and e.worker_id is null and e.rank is not null
               and e.rank >= (select min(l.low) from lanes l) and array_position(p_lane_ids, e.lane_id) is not null
               and (e.start_by is null or e.start_by > moment)
-            order by e.rank limit p_bite) h
+            order by e.rank limit bite) h
      where own_tenant is not null),
   free as materialized (
     select e.ctid as tid from foliot.executions e
-     where e.ctid = any(array(select h.tid from heads h order by h.rank limit p_bite))
-       and e.worker_id is null and e.rank is not null
+     where e.ctid = any(array(select h.tid from heads h order by h.rank limit bite))
+       and num_nulls(e.worker_id) = 1 and num_nulls(e.rank) = 0
        for no key update skip locked),
   claimed as (
     update foliot.executions e
-       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = (select k.at from clock k),
-           fence = e.fence + 1, attempt_number = e.attempt_number + 1
+       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = (select t.at from clock t),
+           fence = e.fence + 1, attempt_number = e.attempt_number + 1, queue_slot = most is not null
      where e.ctid = any(array(select f.tid from free f))
-    returning e.id, e.fence, e.rank, e.lane_id),
+    returning e.id, e.fence, e.rank, e.lane_id, e.limit_keys),
+  started as (
+    insert into foliot.rate_starts (key, at, started)
+    select k.key, (select t.at from clock t), count(*)
+      from claimed c cross join lateral unnest(c.limit_keys) k(key)
+     where c.limit_keys is not null
+       and (select l.rate_count from foliot.limits l where l.key = k.key) is not null
+     group by k.key),
   told as (
     insert into foliot.queue_clocks (queue, lane_id, virtual_time, at)
     select p_queue, c.lane_id,
@@ -84,7 +108,7 @@ begin
                 else (select e.rank from foliot.executions e
                        where e.lane_id = c.lane_id and e.worker_id is null and e.rank is not null
                          and e.rank >= (select l.low from lanes l where l.lane_id = c.lane_id)
-                       order by e.rank limit 1) end, (select k.at from clock k)
+                       order by e.rank limit 1) end, (select t.at from clock t)
       from (select c.lane_id, max(c.rank) as highest from claimed c group by c.lane_id) c
         on conflict do nothing)
   select c.id, c.fence, c.rank from claimed c order by c.rank;

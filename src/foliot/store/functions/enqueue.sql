@@ -19,7 +19,7 @@ create or replace function foliot.enqueue(
   p_idempotency_keys text[], p_retry_ofs uuid[], p_trace_ids text[], p_now timestamptz
 ) returns table (id uuid, outcome text, replayed boolean)
 language plpgsql
-set enable_seqscan = off
+set enable_seqscan = off set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -29,6 +29,7 @@ declare
   kept_ids uuid[];
   outcomes text[];
   moment timestamptz;
+  wide_keys text[] := foliot.tenant_keys(array[p_tenant_id]);
 begin
   answer := foliot.remember_request(p_tenant_id, p_route, p_key, p_request_hash, p_now);
   if answer is not null then
@@ -69,13 +70,13 @@ begin
            w.instant > coalesce(j.last_instant, '-infinity')
              and w.instant >= coalesce(j.next_instant, case j.status when 'PAUSED' then '-infinity'
                                                        else 'infinity' end::timestamptz) as unsettled,
-           case when j.job_limit_keys is not null or w.limit_key is not null
-                then foliot.keep_limits(j.job_limit_keys, w.limit_key) end as limit_keys
+           case when j.job_keys is not null or w.limit_key is not null
+                then foliot.keep_limits(j.job_keys, w.limit_key) end as limit_keys
       from wanted w
      cross join lateral (
            select j.version, j.queue, j.lane_id, j.priority as job_priority, j.notify, j.name, j.tags, j.status,
-                  j.start_deadline_seconds, j.last_instant, j.next_instant, j.limit_keys as job_limit_keys
-             from foliot.jobs j where j.id = w.job_id) j
+                  j.start_deadline_seconds, j.last_instant, j.next_instant, wide_keys || j.limit_keys as job_keys
+             from foliot.jobs j where j.id = w.job_id offset 0) j
       left join firsts f on f.job_id = w.job_id and f.unique_key = w.unique_key),
   decided as materialized (
     select a.*, case when a.twin_id is not null and a.rerun_id is not null then a.rerun_id

@@ -52,7 +52,7 @@ begin
     select p.child_id, (g.row).job_id, (g.row).id, (g.row).tenant_id, moment, 'FAILED'
       from gone g
      cross join lateral (select p.child_id from foliot.job_parents p
-                          where p.parent_id = (g.row).job_id and not p.needs_success) p
+                          where p.parent_id = (g.row).job_id and not p.needs_success offset 0) p
      where exists (select from foliot.job_parents))
   select (g.row).id from gone g;
 end

@@ -21,6 +21,7 @@ create or replace function foliot.finish(
 ) returns table (id uuid, status text)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -47,7 +48,7 @@ begin
                                          when 'LOSE' then 'QUEUED' end
                   end as status
              from foliot.executions e
-            where e.id = t.id and e.worker_id is not distinct from p_worker_id and e.fence = t.fence) e),
+            where e.id = t.id and e.worker_id is not distinct from p_worker_id and e.fence = t.fence offset 0) e),
   gone as (
     delete from foliot.executions e
      where e.ctid = any(array(select o.tid from ours o
@@ -59,7 +60,9 @@ begin
            attempt_number = e.attempt_number - case when o.event in ('RETRY', 'LOSE') then 0 else 1 end,
            -- What has begun once has met its start deadline.
            start_by = case when o.started_at is null then e.start_by end,
-           hold = case o.status when 'WAITING' then 'BREAKER' end
+           hold = case o.status when 'WAITING' then 'BREAKER' end,
+           -- What is held has not failed: its error says why it must wait.
+           hold_detail = case o.status when 'WAITING' then o.error::jsonb ->> 'message' end
       from ours o
      where e.ctid = o.tid and o.status in ('RETRYING', 'PENDING', 'QUEUED', 'WAITING')),
   recorded as (
@@ -95,7 +98,7 @@ begin
     select p.child_id, (o.row).job_id, o.id, (o.row).tenant_id, moment, o.status
       from ours o
      cross join lateral (select p.child_id, p.needs_success from foliot.job_parents p
-                          where p.parent_id = (o.row).job_id) p
+                          where p.parent_id = (o.row).job_id offset 0) p
      where exists (select from foliot.job_parents)
        and o.status in ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELLED')
        and (o.status = 'SUCCEEDED' or not p.needs_success))

@@ -2,15 +2,13 @@
 -- caller: sql jobs/fire_due
 -- transition: job EXHAUST: ACTIVE -> COMPLETED
 -- fence: next_instant, schedule_version, status, queue
--- index: jobs_pkey, executions_job, executions_overlap
+-- index: jobs_pkey, executions_job, executions_overlap, limits_pkey
 --
 -- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a
--- frozen node, a replay after an unknown commit. The lateral lock and the update by ctid keep the plan a
--- walk over the batch, whatever the statistics say. `p_take` waits for the jobs' locks instead of passing
--- over them: for what stays overdue. `p_replace`: some jobs cancel what runs. `p_runs_left` is how often a job
--- may still fire; what overlaps does not count, so only here it is known. A null in an array is what is
--- usual (see store.firing). Of the fires of a job, by their places in time, the first `starts` start, then
--- as many as `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
+-- frozen node, a replay after an unknown commit. `p_take` waits for the jobs' locks instead of passing over
+-- them. `p_replace`: some jobs cancel what runs. `p_runs_left`: how often a job may still fire. A null in an
+-- array is what is usual (see store.firing). Of the fires of a job, by their places in time, the first
+-- `starts` start, then `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
 create or replace function foliot.fire(
   p_flow_queues text[], p_flow_tenant_ids uuid[], p_job_ids uuid[], p_queues text[], p_expected timestamptz[],
   p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[],
@@ -20,10 +18,11 @@ create or replace function foliot.fire(
   p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz
 ) returns table (jobs integer[], fired integer[])
 language plpgsql
-set enable_seqscan = off set plan_cache_mode = auto
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto
 as $$
 declare
   moment timestamptz;
+  limited text[] := foliot.tenant_keys(p_flow_tenant_ids);
 begin
   if p_take then
     perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update;
@@ -34,18 +33,18 @@ begin
   with due as materialized (
     select x.n::integer as n, coalesce(x.fires, 1) as fires, x.next_instant, x.next_run_at, x.settled,
            x.runs_left, j.*,
-           coalesce((select true from foliot.executions e
-                      where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
-                        and j.overlap_policy <> 'ALLOW' limit 1), false) as busy,
-           coalesce((select true from foliot.executions e
-                      where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER')
-                        and e.status = 'WAITING' and e.hold = 'OVERLAP'
-                        and j.overlap_policy = 'QUEUE_ONE' limit 1), false) as held
+           case when j.overlap_policy = 'ALLOW' then false
+                when j.sole_id is not null then (select true from foliot.executions e where e.id = j.sole_id)
+                else (select true from foliot.executions e
+                       where e.job_id = x.job_id and e.trigger in ('SCHEDULE', 'AFTER') limit 1) end as busy,
+           (select true from foliot.executions e
+             where e.job_id = x.job_id and e.status = 'WAITING' and e.hold = 'OVERLAP'
+               and j.overlap_policy = 'QUEUE_ONE' limit 1) as held
       from unnest(p_job_ids, p_queues, p_expected, p_schedule_versions, p_next_instants, p_next_run_ats,
                   p_settled, p_runs_left, p_fire_counts) with ordinality
              x(job_id, queue, expected, version, next_instant, next_run_at, settled, runs_left, fires, n)
      cross join lateral (
-           select j.ctid as tid, j.overlap_policy, x.expected from foliot.jobs j
+           select j.ctid as tid, j.overlap_policy, j.sole_id, x.expected from foliot.jobs j
             where j.id = x.job_id and j.next_instant = x.expected
               and j.queue = coalesce(x.queue, p_flow_queues[1])
               and j.schedule_version = x.version and j.status = 'ACTIVE'
@@ -54,9 +53,8 @@ begin
     select d.*, case when d.overlap_policy = 'ALLOW' then d.fires
                      when d.busy then 0 else least(d.fires, 1) end as starts,
            case d.overlap_policy when 'QUEUE_ALL' then d.fires
-                                 when 'QUEUE_ONE' then (not d.held)::integer
-                                 when 'CANCEL_PREVIOUS' then d.busy::integer else 0 end as holds
-      from due d),
+                                 when 'QUEUE_ONE' then (d.held is null)::integer
+                                 when 'CANCEL_PREVIOUS' then (d.busy is true)::integer else 0 end as holds from due d),
   tally as (
     select p.*, least(p.fires, p.starts + p.holds) as fired,
            p.next_instant is null or coalesce(least(p.fires, p.starts + p.holds) >= p.runs_left, false) as last
@@ -67,12 +65,15 @@ begin
            next_run_at = case when not t.last then coalesce(t.next_run_at, t.next_instant) end,
            status = case when t.last then 'COMPLETED' else j.status end,
            last_instant = greatest(j.last_instant, coalesce(t.settled, t.expected)),
-           fired_count = j.fired_count + t.fired
+           fired_count = j.fired_count + t.fired,
+           sole_id = case when t.fired = 0 then j.sole_id when t.overlap_policy <> 'ALLOW' and t.starts = 1
+                               and t.fired = 1 and p_fire_jobs is null then p_fire_ids[t.n] end
       from tally t where j.ctid = t.tid
     returning t.n, t.starts, t.fired, t.expected,
               case when t.overlap_policy = 'CANCEL_PREVIOUS' then t.fires + 1 end as turn,
               j.id as job_id, j.tenant_id, j.version, j.schedule_version, j.queue, j.lane_id, j.priority,
-              j.start_deadline_seconds, j.limit_keys, j.notify, j.name, j.tags),
+              j.start_deadline_seconds, j.notify, j.name, j.tags, case when 'tenant:' || j.tenant_id = any(limited)
+              then 'tenant:' || j.tenant_id::text || j.limit_keys else j.limit_keys end as limit_keys),
   asked as (
     select a.*, f.id, coalesce(f.instant, a.expected) as instant,
            coalesce(f.run_at, f.instant, a.expected) as run_at,
@@ -112,8 +113,7 @@ begin
       join advanced a on a.n = s.job
      union all
     select p.job_id, p.tenant_id, p.schedule_version, p.instant, p.instant, 1, 'OVERLAP', moment
-      from placed p where p.place > p.fired
-        on conflict (job_id, from_instant) do nothing)
+      from placed p where p.place > p.fired on conflict (job_id, from_instant) do nothing)
   select array_agg(a.n), array_agg(a.fired) from advanced a;
   if p_replace then perform foliot.cancel_previous(p_fire_ids, moment); end if;
 end

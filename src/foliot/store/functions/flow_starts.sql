@@ -14,6 +14,7 @@ create or replace function foliot.flow_starts(
 )
 language plpgsql stable rows 10
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = auto
 as $$
 begin

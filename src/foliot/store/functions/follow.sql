@@ -2,7 +2,7 @@
 -- caller: sql dependents/follow
 -- transition: none
 -- fence: under the lock of the child, held since gather_completions
--- index: jobs_pkey, executions_job, job_parents_child
+-- index: jobs_pkey, executions_job, job_parents_child, limits_pkey
 --
 -- A fire with a reason is a skip. The overlap policy is that of scheduled fires: START, or HOLD until what
 -- runs is over, or a skip. What starts is parked for the release, which ranks it; so no flow is locked here.
@@ -12,6 +12,7 @@ create or replace function foliot.follow(
 ) returns table (child_id uuid, outcome text)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   moment timestamptz := coalesce(p_now, clock_timestamp());
@@ -26,7 +27,7 @@ begin
                         and e.status = 'WAITING' and e.hold = 'OVERLAP' limit 1), false) as held
       from unnest(p_job_ids, p_execution_ids, p_instants, p_reasons) x(id, execution_id, instant, reason)
      cross join lateral (select j.ctid as tid, j.overlap_policy as policy
-                           from foliot.jobs j where j.id = x.id) j),
+                           from foliot.jobs j where j.id = x.id offset 0) j),
   placed as materialized (
     select f.*, case when f.reason is not null then 'SKIP'
                      when f.policy = 'ALLOW' or not f.busy then 'START'
@@ -36,7 +37,8 @@ begin
   advanced as (
     update foliot.jobs j
        set last_instant = greatest(j.last_instant, p.instant),
-           fired_count = j.fired_count + (p.place <> 'SKIP')::integer
+           fired_count = j.fired_count + (p.place <> 'SKIP')::integer,
+           sole_id = case when p.place = 'SKIP' then j.sole_id end
       from placed p where j.ctid = p.tid
     returning p.execution_id, p.instant, p.reason, p.place, j.*),
   inserted as (
@@ -47,7 +49,8 @@ begin
            case a.place when 'HOLD' then 'WAITING' else 'PENDING' end, 'AFTER', a.queue, a.lane_id,
            a.priority, a.instant, greatest(a.instant, moment),
            greatest(a.instant, moment) + make_interval(secs => a.start_deadline_seconds),
-           a.limit_keys, case a.place when 'HOLD' then 'OVERLAP' end, a.notify, a.name, a.tags, moment
+           foliot.tenant_keys(array[a.tenant_id]) || a.limit_keys,
+           case a.place when 'HOLD' then 'OVERLAP' end, a.notify, a.name, a.tags, moment
       from advanced a where a.place <> 'SKIP'
         on conflict (id) do nothing),
   recorded as (

@@ -8,15 +8,17 @@
 -- passed over and found by the next pass. Of each parent the newest end is kept with the child's row about
 -- it. An end whose number is below a told one was over before that one, and has no say any more. All that
 -- follows in the transaction is under the child's lock: nothing is told or fired twice. The page itself is
--- gone then; what else is older goes with later pages. `read_rows`: how many the page had.
+-- gone then; what else is older goes with later pages. `read_rows`: how many the page had. `p_except` are
+-- children that the database would not fire a moment ago: their ends wait.
 create or replace function foliot.gather_completions(
-  p_low timestamptz, p_rows integer, p_child_id uuid, p_now timestamptz
+  p_low timestamptz, p_rows integer, p_child_id uuid, p_except uuid[], p_now timestamptz
 ) returns table (
   child_id uuid, child_status text, schedule text, parent_ids uuid[], execution_ids uuid[],
   statuses text[], finished_ats timestamptz[], read_rows integer, moment timestamptz
 )
 language plpgsql rows 100
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   numbers bigint[];
@@ -25,6 +27,7 @@ begin
   with page as materialized (
     select c.number, c.child_id from foliot.completions c
      where p_child_id is null and c.finished_at >= coalesce(p_low, '-infinity')
+       and c.child_id <> all(p_except)
      order by c.finished_at limit p_rows)
   select array_agg(p.number), array_agg(distinct p.child_id) into numbers, children from page p;
   children := array(select j.id from foliot.jobs j where j.id = any(coalesce(children, array[p_child_id]))

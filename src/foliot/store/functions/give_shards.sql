@@ -10,6 +10,7 @@ create or replace function foliot.give_shards(p_id uuid, p_shards smallint[], p_
 returns integer
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   given integer;

@@ -7,6 +7,7 @@ create or replace function foliot.has_completions(p_low timestamptz, p_now times
 returns table (news boolean, moment timestamptz)
 language plpgsql stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return query

@@ -10,6 +10,7 @@ create or replace function foliot.keep_limits(p_job_keys text[], p_own_key text)
 returns text[]
 language plpgsql stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return (select array_agg(k.key order by k.n)

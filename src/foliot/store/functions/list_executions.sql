@@ -2,30 +2,42 @@
 -- caller: sql executions/list_newest
 -- transition: none
 -- fence: none
--- index: executions_pkey, attempts_identity
+-- index: executions_pkey, attempts_identity, job_versions_pkey
 --
 -- Ids begin with the time: their order is that of time, and stays the same when an execution ends. Each day
 -- is walked from its last id down, whatever statistics say; live and history are read at one moment.
 -- What ran has ended after it was due, so earlier days are spared where only such are asked for.
+-- However few fit, no more than p_scan rows of each are looked at: `low` says where they ended, and null that
+-- they did not. If nothing fits, it comes in a row without an id. What is asked about each row is a scalar
+-- subquery: `exists` may be made into a hash of a whole table.
 create or replace function foliot.list_executions(
   p_tenant_id uuid, p_statuses text[], p_triggers text[], p_queue text, p_from timestamptz,
   p_to timestamptz, p_worker_id uuid, p_tags text[], p_labels jsonb, p_trace_id text, p_priority smallint,
-  p_dag_run_id uuid, p_before uuid, p_limit integer
-) returns table (id uuid, finished_at timestamptz)
+  p_dag_run_id uuid, p_handler text, p_error text, p_retried boolean, p_min_seconds float8, p_before uuid,
+  p_limit integer, p_scan integer, p_now timestamptz
+) returns table (id uuid, finished_at timestamptz, low uuid)
 language plpgsql stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
+  moment timestamptz := coalesce(p_now, statement_timestamp());
   top uuid := coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  bottom uuid := '00000000-0000-0000-0000-000000000000';
   since timestamptz := case when p_statuses && '{CANCELLED,SKIPPED}' then '-infinity'
                             when p_statuses is null then '-infinity'
                             else coalesce(p_from - interval '1 day', '-infinity') end;
 begin
+  low := greatest((select e.id from foliot.executions e where e.id < top
+                    order by e.id desc offset p_scan limit 1),
+                  (select a.id from foliot.attempts a where a.id < top and a.finished_at >= since
+                    order by a.id desc offset p_scan limit 1));
+  bottom := coalesce(low, bottom);
   return query
-  select t.id, t.finished_at
+  select t.id, t.finished_at, low
     from ((select e.id, null::timestamptz as finished_at from foliot.executions e
-           where e.tenant_id = p_tenant_id and e.id < top
+           where e.tenant_id = p_tenant_id and e.id < top and e.id >= bottom
            and (p_statuses is null or e.status = any(p_statuses))
            and (p_triggers is null or e.trigger = any(p_triggers))
            and (p_queue is null or e.queue = p_queue)
@@ -37,10 +49,23 @@ begin
            and (p_trace_id is null or e.trace_id = p_trace_id)
            and (p_priority is null or e.priority = p_priority)
            and (p_dag_run_id is null or e.dag_run_id = p_dag_run_id)
+           and (p_handler is null or (
+                select true from foliot.job_versions v
+                 where v.job_id = e.job_id and v.version = e.job_version
+                   and v.definition -> 'target' ->> 'type' = 'HANDLER'
+                   and v.definition -> 'target' ->> 'name' = p_handler limit 1))
+           and (p_error is null or e.status = 'RETRYING' and (
+                select true from foliot.attempts a
+                 where a.id = e.id and a.fence = e.fence and a.finished_at >= e.created_at - interval '1 day'
+                   and strpos(lower(concat_ws(' ', a.error ->> 'type', a.error ->> 'message')),
+                              lower(p_error)) > 0 limit 1))
+           and (p_retried is null or (e.attempt_number > 1 or e.status = 'RETRYING') = p_retried)
+           and (p_min_seconds is null
+                or e.status = 'RUNNING' and e.claimed_at <= moment - make_interval(secs => p_min_seconds))
            order by e.id desc limit p_limit)
            union all
           (select a.id, a.finished_at from foliot.attempts a
-           where a.tenant_id = p_tenant_id and a.id < top and a.final and a.finished_at >= since
+           where a.tenant_id = p_tenant_id and a.id < top and a.id >= bottom and a.final and a.finished_at >= since
            and (p_statuses is null or a.status = any(p_statuses))
            and (p_triggers is null or a.trigger = any(p_triggers))
            and (p_queue is null or a.queue = p_queue)
@@ -52,8 +77,21 @@ begin
            and (p_trace_id is null or a.trace_id = p_trace_id)
            and (p_priority is null or a.priority = p_priority)
            and (p_dag_run_id is null or a.dag_run_id = p_dag_run_id)
+           and (p_handler is null or (
+                select true from foliot.job_versions v
+                 where v.job_id = a.job_id and v.version = a.job_version
+                   and v.definition -> 'target' ->> 'type' = 'HANDLER'
+                   and v.definition -> 'target' ->> 'name' = p_handler limit 1))
+           and (p_error is null
+                or strpos(lower(concat_ws(' ', a.error ->> 'type', a.error ->> 'message')),
+                          lower(p_error)) > 0)
+           and (p_retried is null or (a.attempt_number > 1) = p_retried)
+           and (p_min_seconds is null or a.finished_at - a.started_at >= make_interval(secs => p_min_seconds))
            order by a.id desc limit p_limit)) t
    order by t.id desc
    limit p_limit;
+  if not found then
+    return query select null::uuid, null::timestamptz, low;
+  end if;
 end
 $$;

@@ -10,6 +10,7 @@ create or replace function foliot.lock_dependents(p_tenant_id uuid, p_parent_id 
 returns void
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   if p_parent_id is null

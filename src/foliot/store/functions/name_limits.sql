@@ -10,6 +10,7 @@ create or replace function foliot.name_limits(p_keys text[], p_limits integer[])
 returns void
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   if coalesce(array_remove(p_keys, null), '{}') = '{}' then

@@ -9,6 +9,7 @@ create or replace function foliot.named_limits(p_keys text[])
 returns text[]
 language plpgsql stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return array(

@@ -10,6 +10,7 @@ create or replace function foliot.queue_up(p_tids tid[], p_moment timestamptz)
 returns setof uuid
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return query
@@ -17,7 +18,7 @@ begin
     select e.*, x.n
       from unnest(p_tids) with ordinality x(tid, n)
      cross join lateral (select e.ctid as tid, e.queue, e.lane_id, e.tenant_id, e.priority
-                           from foliot.executions e where e.ctid = x.tid) e),
+                           from foliot.executions e where e.ctid = x.tid offset 0) e),
   flows as materialized (
     select r.queue, r.lane_id, r.tenant_id, r.priority from rows r group by 1, 2, 3, 4),
   starts as materialized (

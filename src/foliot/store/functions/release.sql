@@ -12,13 +12,13 @@
 -- over the dead entries of what was released before; null looks at everything. `num_nulls` keeps the second
 -- reading to the places: by `rank is null`, the rows would be looked for among all that are due.
 create or replace function foliot.release(p_low timestamptz, p_batch integer, p_now timestamptz)
-returns table (seen bigint, released bigint, held bigint, moment timestamptz)
+returns table (seen bigint, released bigint, held bigint, moment timestamptz, queues text[])
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   due tid[];
-  queues text[];
   tenant_ids uuid[];
   ready tid[];
   limited tid[];
@@ -46,6 +46,6 @@ begin
   update foliot.executions e set status = 'WAITING', hold = 'LIMIT' where e.ctid = any(limited);
   return query
   select coalesce(cardinality(due), 0)::bigint, (select count(*) from foliot.queue_up(ready, told)),
-         coalesce(cardinality(limited), 0)::bigint, told;
+         coalesce(cardinality(limited), 0)::bigint, told, queues;
 end
 $$;

@@ -11,6 +11,7 @@ create or replace function foliot.release_overlaps(p_after uuid, p_jobs integer,
 returns table (released uuid[], last uuid)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare

@@ -14,6 +14,7 @@ create or replace function foliot.renew_shards(
 ) returns table (moment timestamptz, shards smallint[])
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   perform from foliot.shard_leases l where l.shard = any(p_shards) order by l.shard for no key update;

@@ -2,7 +2,7 @@
 -- caller: sql calendars/replan_jobs
 -- transition: job EXHAUST: ACTIVE -> COMPLETED
 -- fence: under the locks of the jobs
--- index: jobs_pkey, job_versions_pkey
+-- index: jobs_pkey, job_versions_pkey, calendars_pkey
 --
 -- The version of the schedule rises though its words stay: what a scheduler has staged was planned by the
 -- old calendar and must not fire. One that is paused stays so until somebody lets it go on.
@@ -12,6 +12,7 @@ create or replace function foliot.replan_jobs(
 ) returns void
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   with changed as (
@@ -25,9 +26,11 @@ begin
     returning j.*)
   insert into foliot.job_versions
          (job_id, tenant_id, version, schedule_version, status, definition, payload, changed_by, note,
-          valid_from)
+          valid_from, last_instant, fired_count, calendar_version)
   select c.id, c.tenant_id, c.version, c.schedule_version, c.status, v.definition, v.payload, p_changed_by,
-         p_note, p_moment
+         p_note, p_moment, c.last_instant, c.fired_count,
+         (select k.version from foliot.calendars k
+           where k.tenant_id = c.tenant_id and k.name = v.definition -> 'schedule' ->> 'calendar')
     from changed c
    cross join lateral (select v.definition, v.payload from foliot.job_versions v
                         where v.job_id = c.id and v.version = c.version - 1 offset 0) v;

@@ -13,10 +13,12 @@
 -- `is not distinct from`, which is no index condition: the key finds the row.
 create or replace function foliot.rescue(
   p_ids uuid[], p_fences integer[], p_worker_ids uuid[], p_events text[], p_crash_counts integer[],
-  p_errors text[], p_delays float8[], p_dead_reasons text[], p_fingerprints text[], p_now timestamptz
+  p_errors text[], p_started_ats timestamptz[], p_delays float8[], p_dead_reasons text[],
+  p_fingerprints text[], p_now timestamptz
 ) returns table (id uuid, status text)
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -42,6 +44,7 @@ begin
            array_agg(p_fences[l.n] order by p_ids[l.n]) as fences,
            array_agg(p_events[l.n] order by p_ids[l.n]) as events,
            array_agg(p_errors[l.n] order by p_ids[l.n]) as errors,
+           array_agg(p_started_ats[l.n] order by p_ids[l.n]) as started_ats,
            array_agg(p_delays[l.n] order by p_ids[l.n]) as delays,
            array_agg(p_dead_reasons[l.n] order by p_ids[l.n]) as dead_reasons,
            array_agg(p_fingerprints[l.n] order by p_ids[l.n]) as fingerprints
@@ -53,7 +56,7 @@ begin
              batch.worker_id, batch.ids, batch.fences, batch.events,
              array_fill(null::text, array[batch.size]), array_fill(false, array[batch.size]),
              batch.errors, array_fill(null::text, array[batch.size]),
-             array_fill(null::timestamptz, array[batch.size]), batch.delays, batch.dead_reasons,
+             batch.started_ats, batch.delays, batch.dead_reasons,
              batch.fingerprints, p_now) f;
   end loop;
 end

@@ -11,6 +11,7 @@ create or replace function foliot.reserve_name(p_tenant_id uuid, p_name text, p_
 returns void
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   insert into foliot.job_names as n (tenant_id, name, job_id) values (p_tenant_id, p_name, p_job_id)
@@ -18,7 +19,7 @@ begin
   if exists (select from foliot.job_names n
               cross join lateral (select from foliot.jobs j
                                    where j.id = n.job_id and j.name = n.name
-                                     and j.status in ('ACTIVE', 'PAUSED')) j
+                                     and j.status in ('ACTIVE', 'PAUSED') offset 0) j
               where n.tenant_id = p_tenant_id and n.name = p_name and n.job_id <> p_job_id) then
     raise unique_violation using constraint = 'job_names_pkey', message = 'the name is taken';
   end if;

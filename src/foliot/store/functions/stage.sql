@@ -16,6 +16,7 @@ create or replace function foliot.stage(
 )
 language plpgsql stable rows 1000
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = auto
 as $$
 begin
@@ -36,10 +37,10 @@ begin
          (v.definition -> 'schedule')::text, c.definition::text
     from due d
    cross join lateral (select v.definition from foliot.job_versions v
-                        where v.job_id = d.id and v.version = d.version) v
+                        where v.job_id = d.id and v.version = d.version offset 0) v
     left join lateral (select c.definition from foliot.calendars c
                         where c.tenant_id = d.tenant_id
-                          and c.name = v.definition -> 'schedule' ->> 'calendar') c on true
+                          and c.name = v.definition -> 'schedule' ->> 'calendar' offset 0) c on true
    order by d.next_run_at;
 end
 $$;

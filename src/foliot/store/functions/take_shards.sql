@@ -11,6 +11,7 @@ create or replace function foliot.take_shards(
 ) returns setof smallint
 language plpgsql
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   moment timestamptz := coalesce(p_now, clock_timestamp());

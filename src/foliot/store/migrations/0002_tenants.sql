@@ -42,6 +42,8 @@ create table foliot.tenants (
   -- What a flow of this tenant weighs against those of others: the tier's, unless agreed otherwise.
   weight     float8      not null check (weight > 0),
   quotas     jsonb       not null default '{}',
+  -- What the operator opens to callbacks of this tenant, besides what is open to all of them.
+  callback_allow text[] not null default '{}',
   created_at timestamptz not null,
   deleted_at timestamptz
 );
@@ -60,6 +62,7 @@ create table foliot.api_keys (
 );
 create index api_keys_tenant on foliot.api_keys (tenant_id);
 
+-- Sealed under a key that the database never sees; tenant, name and version are part of the seal.
 create table foliot.secrets (
   tenant_id  uuid        not null,
   name       text        not null,
@@ -68,7 +71,22 @@ create table foliot.secrets (
   nonce      bytea       not null,
   ciphertext bytea       not null,
   created_at timestamptz not null,
-  primary key (tenant_id, name, version)
+  updated_at timestamptz not null,
+  primary key (tenant_id, name)
+);
+alter table foliot.secrets alter column ciphertext set storage external; -- it does not shrink
+
+-- What a tenant's callbacks are signed with, sealed like secrets; tenant and number are part of the seal. The
+-- newest has no end; one that was replaced signs beside it until its own.
+create table foliot.signing_keys (
+  tenant_id  uuid        not null,
+  number     integer     not null,
+  key_id     text        not null,
+  nonce      bytea       not null,
+  ciphertext bytea       not null,
+  created_at timestamptz not null,
+  ends_at    timestamptz,
+  primary key (tenant_id, number)
 );
 
 create table foliot.calendars (
@@ -78,6 +96,16 @@ create table foliot.calendars (
   definition jsonb       not null,
   updated_at timestamptz not null,
   primary key (tenant_id, name)
+);
+
+-- What a calendar said under each of its versions: jobs were planned by it, and the ledger recounts them.
+create table foliot.calendar_versions (
+  tenant_id  uuid        not null,
+  name       text        not null,
+  version    integer     not null,
+  definition jsonb       not null,
+  valid_from timestamptz not null,
+  primary key (tenant_id, name, version)
 );
 
 create table foliot.audit_log (
@@ -100,6 +128,7 @@ create table foliot.idempotency_keys (
   request_hash bytea       not null,
   answer       jsonb,
   created_at   timestamptz not null,
+  abandoned    boolean     not null default false, -- whoever was at work on it has given up
   primary key (tenant_id, route, key)
 ) with (autovacuum_vacuum_scale_factor = 0.05);
 alter table foliot.idempotency_keys alter column answer set storage external; -- ids do not shrink

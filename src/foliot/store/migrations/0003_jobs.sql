@@ -42,6 +42,9 @@ create table foliot.jobs (
   tags                   text[],      -- null: none
   limit_keys             text[],      -- null: nothing limits how many run at once
   start_deadline_seconds float8,
+  -- What it fired last, if nothing else of it was under way then: so long as this is set, whether the job
+  -- is busy is told by one row. Among all its rows, a pinned snapshot keeps every one it ever fired.
+  sole_id                uuid,
   status_note            text,
   check ((next_instant is null) = (next_run_at is null))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
@@ -59,6 +62,8 @@ create table foliot.job_names (
 );
 
 -- Every version with the time it was in force: what an execution keeps, what the ledger recounts.
+-- The last three say where it found the job: how far its instants were settled, how many had
+-- fired, and by which version of its calendar it was planned.
 create table foliot.job_versions (
   job_id           uuid        not null,
   tenant_id        uuid        not null,
@@ -70,6 +75,9 @@ create table foliot.job_versions (
   changed_by       text        not null,
   note             text,
   valid_from       timestamptz not null,
+  last_instant     timestamptz,
+  fired_count      bigint      not null default 0,
+  calendar_version integer,
   primary key (job_id, version)
 );
 

@@ -18,6 +18,7 @@ create table foliot.executions (
   priority            smallint    not null,
   run_alone           boolean     not null default false, -- its worker died: next time in a child of its own
   notify              boolean     not null default false,
+  queue_slot          boolean     not null default false, -- claimed while its queue had a limit
   rank                float8,
   queued_at           timestamptz,
   status              text        not null
@@ -32,6 +33,7 @@ create table foliot.executions (
   tags                text[],      -- null: none
   limit_keys          text[],
   hold                text,        -- what a WAITING row waits for: OVERLAP, LIMIT, EVENT, PARENT, BREAKER
+  hold_detail         text,        -- of a BREAKER, in words; under another hold, what is left of one
   unique_key          text,
   labels              jsonb,
   payload             jsonb,       -- null: the payload of the job's version
@@ -40,7 +42,7 @@ create table foliot.executions (
   dag_run_id          uuid,
   trace_id            text,
   progress            jsonb,
-  check (cardinality(limit_keys) <= 4), -- one of each kind, the widest first
+  check (cardinality(limit_keys) <= 3), -- tenant, job, key: the widest first
   check ((worker_id is not null) = (status = 'RUNNING')),
   check (rank is null or status in ('QUEUED', 'RUNNING'))
 ) with (
@@ -72,10 +74,10 @@ create index executions_release on foliot.executions (available_at)
 create index executions_overlap on foliot.executions (job_id, scheduled_time, id)
   where status = 'WAITING' and hold = 'OVERLAP';
 
--- Rows held by a limit, together with those under the very same keys, in the order of admission. In
--- the collation "C" all lists that begin alike are neighbours, and one step passes over them.
+-- Rows held by a limit, together with those of their lane under the very same keys, in the order of
+-- admission. In the collation "C" all lists that begin alike are neighbours, and one step passes over them.
 create index executions_held on foliot.executions
-  (limit_keys collate "C", priority, scheduled_time, id)
+  (limit_keys collate "C", lane_id, priority, scheduled_time, id)
   where status = 'WAITING' and hold = 'LIMIT';
 
 -- Holders of a limit key: rows that are claimable or run. An index for each place in the list, because
@@ -87,15 +89,38 @@ create index executions_slot_2 on foliot.executions ((limit_keys[2]))
   where rank is not null and limit_keys[2] is not null;
 create index executions_slot_3 on foliot.executions ((limit_keys[3]))
   where rank is not null and limit_keys[3] is not null;
-create index executions_slot_4 on foliot.executions ((limit_keys[4]))
-  where rank is not null and limit_keys[4] is not null;
 
--- How many may run at once, by key: `queue:<name>`, `tenant:<id>`, `job:<id>`, `key:<tenant>:<key>`.
--- Nothing is counted here: who holds a slot is read from the rows, so no crash can bend a count. A key
--- without a row limits nothing.
+-- Who runs in a queue that has a limit: its claims come one after another, and each counts these.
+create index executions_queue_slot on foliot.executions (queue)
+  where queue_slot and status = 'RUNNING';
+
+-- How many may run at once and how many may start within a time, by whose they are: `tenant:<id>`,
+-- `job:<id>`, `key:<tenant>:<key>`. Nothing is counted here: who holds a slot is read from the rows, so no
+-- crash can bend a count. A key without a row limits nothing.
 create table foliot.limits (
-  key         text    primary key,
-  max_running integer not null check (max_running >= 0)
+  key          text    primary key,
+  max_running  integer check (max_running >= 0),
+  rate_count   integer check (rate_count >= 0),
+  rate_seconds float8  check (rate_seconds > 0),
+  check ((rate_count is null) = (rate_seconds is null)),
+  check (max_running is not null or rate_count is not null)
+);
+
+-- When executions under a key with a rate were claimed, and how many at that moment. Rows are added by
+-- the claim that they are about and removed when they are older than the rate looks back, never updated.
+create table foliot.rate_starts (
+  key     text        not null collate "C",
+  at      timestamptz not null,
+  started integer     not null check (started > 0)
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+create index rate_starts_key on foliot.rate_starts (key, at);
+
+-- Limits that were set while rows may have been waiting without their key. A walk over the rows gives it
+-- to them; a second one, later than any statement can take, finds those that were being written.
+create table foliot.limit_changes (
+  key        text        primary key,
+  changed_at timestamptz not null,
+  walked_at  timestamptz
 );
 
 -- How far each lane of each queue has come: one row whenever a claim raises it, read from the top.
@@ -122,9 +147,18 @@ create table foliot.workers (
   labels            text[]      not null default '{}',
   region            text,
   handlers          text[]      not null default '{}',
+  target_types      text[]      not null default '{HANDLER}',
   capacity          integer     not null,
   started           uuid[]      not null default '{}', -- what it says it is running
   registered_at     timestamptz not null,
   last_heartbeat_at timestamptz not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 create index workers_heartbeat on foliot.workers (last_heartbeat_at) where status <> 'DEAD';
+
+-- In whose hands executions are that an HTTP target has taken over: no process, so it is never silent, and
+-- it has no places, so it claims nothing. Its executions end when they are told to, or run out of time. A
+-- time without end would do too, but not every server can subtract from one.
+insert into foliot.workers (id, name, host, version, status, queues, target_types, capacity, registered_at,
+                            last_heartbeat_at)
+values ('00000000-0000-8000-8000-00000000ca11', 'remote', '', '', 'ACTIVE', '{}', '{}', 0, 'epoch',
+        '9999-01-01 00:00:00+00');

@@ -79,7 +79,9 @@ create index dead_letters_open on foliot.dead_letters (tenant_id, failed_at desc
   where replayed_at is null and discarded_at is null;
 create index dead_letters_group on foliot.dead_letters (tenant_id, fingerprint);
 
--- Who must be told of an end. Written by the finish itself, carried out later.
+-- Who must be told of an end. Written by the finish itself, carried out later: whoever takes one has it until
+-- `leased_until`, and is known by the number of that claim. `next_attempt_at` is then the same time, so that
+-- one index has all that is due and all that was dropped.
 create table foliot.deliveries (
   id              uuid        not null, -- of the execution
   fence           integer     not null,
@@ -88,11 +90,18 @@ create table foliot.deliveries (
   status          text        not null,
   created_at      timestamptz not null,
   next_attempt_at timestamptz not null,
-  attempt_number  integer     not null default 0,
+  attempt_number  integer     not null default 0, -- since it was last asked for
+  claim_number    integer     not null default 0,
+  leased_until    timestamptz,
+  redelivered_at  timestamptz, -- when it was asked for again
   delivered_at    timestamptz,
+  given_up_at     timestamptz,
+  attempts        jsonb       not null default '[]', -- the last ones, the newest first
   primary key (id, fence)
-);
-create index deliveries_due on foliot.deliveries (next_attempt_at) where delivered_at is null;
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index deliveries_due on foliot.deliveries (next_attempt_at)
+  where delivered_at is null and given_up_at is null;
+create index deliveries_age on foliot.deliveries (created_at);
 
 -- Ends that a child has to be told of: written by the end itself, gone once they are told. Numbers rise:
 -- of two ends of one parent the one with the higher number is the newer.

@@ -10,13 +10,23 @@ grant select, insert, update, delete
   to foliot_tenant;
 grant select, insert, update on foliot.idempotency_keys, foliot.jobs, foliot.dags to foliot_tenant;
 grant select, insert
-  on foliot.audit_log, foliot.job_versions, foliot.dag_versions, foliot.skips, foliot.attempts,
-     foliot.deliveries, foliot.completions
+  on foliot.audit_log, foliot.calendar_versions, foliot.job_versions, foliot.dag_versions, foliot.skips,
+     foliot.attempts, foliot.deliveries, foliot.completions
   to foliot_tenant;
 grant select, update on foliot.dead_letters to foliot_tenant;
 
 -- A secret can be written and removed, not read: only a worker decrypts it, and it is the engine's.
-grant select (tenant_id, name, version, created_at), insert, delete on foliot.secrets to foliot_tenant;
+grant select (tenant_id, name, version, created_at, updated_at), insert, delete,
+      update (version, key_id, nonce, ciphertext, updated_at)
+  on foliot.secrets to foliot_tenant;
+
+-- Nor can a signing key: it is shown once, by who made it.
+grant select (tenant_id, number, created_at, ends_at), insert, update (ends_at), delete
+  on foliot.signing_keys to foliot_tenant;
+
+-- A delivery can be asked for again.
+grant update (next_attempt_at, attempt_number, redelivered_at, delivered_at, given_up_at)
+  on foliot.deliveries to foliot_tenant;
 
 -- A key is looked up by its hash before anyone knows the tenant, by the engine. Revoked keys stay.
 grant select (id, tenant_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at),
@@ -58,6 +68,6 @@ end
 $$;
 
 -- A worker without a tenant serves all of them, so all of them may see that it is there. The handlers
--- it names are the operator's.
+-- it names are the operator's. The one without places, which stands for HTTP targets, is nobody to see.
 create policy shared on foliot.workers for select to foliot_tenant
-  using (tenant_id is null and (select foliot.current_tenant()) is not null);
+  using (tenant_id is null and capacity > 0 and (select foliot.current_tenant()) is not null);

@@ -26,6 +26,7 @@ from foliot.store.workers import (
 )
 from foliot.testing.database import sql
 from foliot.testing.model import jobs, passes
+from foliot.testing.model.ground import HANDLERS
 from foliot.testing.model.state import StoreModel, WorkerRecord, same, within
 from foliot.testing.model.steps import Step, Trait
 
@@ -176,7 +177,7 @@ class Register(Step[None]):
     now: datetime
 
     async def run(self, database: Database) -> None:
-        profile = WorkerProfile("worker", "host", "0", ["default"], 10, self.tenant_id)
+        profile = WorkerProfile("worker", "host", "0", ["*"], 10, self.tenant_id, handlers=HANDLERS)
         await register(database, self.worker_id, profile, self.now)
 
     def tell(self, model: StoreModel, answer: None, *, alone: bool) -> Iterator[str]:

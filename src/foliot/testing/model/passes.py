@@ -1,7 +1,7 @@
 """The model of what schedulers do over and over: let go what is due, what overlapped and what a
 limit held; end what is too late; bury the silent."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from foliot.core.ids import ExecutionId, WorkerId
@@ -57,24 +57,58 @@ def release_overlaps(
 
 
 def held(model: StoreModel) -> list[Row]:
-    """What waits for a slot, in the order of admission."""
+    """What waits for a slot, the longest due of each priority first."""
     rows = [row for row in model.live.values() if row.hold == "LIMIT"]
     return sorted(rows, key=lambda row: (row.priority, *_age(row)))
 
 
-def admissible(model: StoreModel, batch: int) -> dict[ExecutionId, Row]:
-    """Who gets a slot, in this order: every key of theirs has room."""
+def is_served(model: StoreModel, row: Row) -> bool:
+    """Its queue goes on, and somebody is there for its tenant, or nobody for anyone."""
+    tenants = {
+        worker.tenant_id for worker in model.workers.values() if worker.status is WorkerState.ACTIVE
+    }
+    return row.queue not in model.paused_queues and (
+        not tenants or bool(tenants & {None, row.tenant_id})
+    )
+
+
+def has_room(model: StoreModel, row: Row, taken: Mapping[str, int]) -> bool:
+    keys = row.limit_keys or ()
+    return all(key not in model.limits or taken[key] < model.limits[key] for key in keys)
+
+
+def someone_has_room(model: StoreModel) -> bool:
     taken = slots_taken(model)
-    found: dict[ExecutionId, Row] = {}
+    return any(is_served(model, row) and has_room(model, row, taken) for row in held(model))
+
+
+def check_slots(model: StoreModel, asked: set[ExecutionId], batch: int, *, alone: bool) -> None:
+    """Each has room beside the others, and with nobody in the way it goes before those behind it
+    under the same keys, and nobody is left who has room. Which priorities are drawn is chance."""
+    taken = slots_taken(model)
+    passed_over: list[Row] = []
+    early: set[ExecutionId] = set()
     for row in held(model):
-        keys = row.limit_keys or ()
-        full = any(key in model.limits and taken[key] >= model.limits[key] for key in keys)
-        if full or len(found) == batch:
+        if row.execution_id not in asked:
+            passed_over.append(row)
             continue
-        found[row.execution_id] = row
-        for key in keys:
+        if any(_alike(row, each) for each in passed_over):
+            early.add(row.execution_id)
+        same(has_room(model, row, taken), True, f"{row.execution_id} has room")
+        same(is_served(model, row) or not alone, True, f"{row.execution_id} is served")
+        for key in row.limit_keys or ():
             taken[key] += 1
-    return found
+    if alone:
+        same(early, set(), "got a slot before their turn")
+    if alone and len(asked) < batch:
+        served = (row for row in passed_over if is_served(model, row))
+        left = {row.execution_id for row in served if has_room(model, row, taken)}
+        same(set(), left, "could have got a slot")
+
+
+def _alike(row: Row, other: Row) -> bool:
+    kinds = {(each.limit_keys, each.lane_id, each.priority) for each in (row, other)}
+    return len(kinds) == 1
 
 
 def slots_taken(model: StoreModel) -> dict[str, int]:
@@ -86,10 +120,11 @@ def slots_taken(model: StoreModel) -> dict[str, int]:
 
 
 def admit(model: StoreModel, admitted: Iterable[ExecutionId], batch: int, *, alone: bool) -> None:
-    """All of them, but those that somebody is about to end."""
-    free, asked = admissible(model, batch), set(admitted)
-    (same if alone else within)(asked, set(free), "got a slot")
-    queue_up(model, [row for row in free.values() if row.execution_id in asked])
+    """As many as have room, but those that somebody is about to end."""
+    asked = set(admitted)
+    within(asked, {row.execution_id for row in held(model)}, "got a slot")
+    check_slots(model, asked, batch, alone=alone)
+    queue_up(model, [row for row in held(model) if row.execution_id in asked])
 
 
 def late(model: StoreModel, now: datetime) -> set[ExecutionId]:

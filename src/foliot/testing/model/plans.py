@@ -50,7 +50,9 @@ PICKS: Final = 24
 JOBS_MAX: Final = 5
 PRIORITIES: Final = (5, 1, 10)  # few, so that flows meet
 _ENDS: Final = sorted(event for state, event in EXECUTION if state is ExecutionState.RUNNING)
-EVENTS: Final = [one for one in _ENDS if one not in (ExecutionEvent.LOSE, ExecutionEvent.SKIP)]
+# Not told by the call that ends attempts.
+_OTHERS: Final = (ExecutionEvent.LOSE, ExecutionEvent.SKIP, ExecutionEvent.HAND_OVER)
+EVENTS: Final = [one for one in _ENDS if one not in _OTHERS]
 _FINAL_FAILURES: Final = (ExecutionEvent.FAIL, ExecutionEvent.TIME_OUT)
 
 

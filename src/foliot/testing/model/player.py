@@ -122,7 +122,7 @@ class Player:
                 self.act(Expire(now))
             elif passes.due(model, None, now):
                 self.act(Release(None, now))
-            elif passes.admissible(model, 1):
+            elif passes.someone_has_room(model):
                 self.act(Admit(500, now))
             elif passes.startable(model, now):
                 self.act(ReleaseOverlaps(now))

@@ -4,7 +4,9 @@ Lines are cut at 16 KB and an attempt's output at 10 MB. The worker keeps the sa
 where the output was cut; counting here too keeps a talkative handler from filling the socket.
 """
 
-from collections.abc import Callable
+from asyncio import SubprocessTransport
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -16,6 +18,8 @@ from foliot.worker.hosts.output import LINE_CHARS_MAX, OUTPUT_BYTES_MAX, Cutter,
 from foliot.worker.tasks import LogSource, Task
 
 _CLOCK: Final = SystemClock()
+# The worker gets to its other work between so many.
+LINES_AT_ONCE: Final = 500
 
 
 class Speaker(Protocol):
@@ -35,6 +39,7 @@ class Attempt:
         self.ticket = ticket
         self.task = task
         self.stop_asked = False
+        self.processes: list[SubprocessTransport] = []  # that it has started on its loop
         self._speaker = speaker
         self._began_at = _CLOCK.monotonic()
         self._left = OUTPUT_BYTES_MAX
@@ -42,26 +47,47 @@ class Attempt:
         link = Link(self._seconds_left, should_stop or self._is_stop_asked, self._progress)
         self.context = Context(task, link)
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether more of its output would be kept."""
+        return self._left >= 0
+
     def log(self, level: str, source: LogSource, message: str) -> None:
-        if self._left < 0:
+        if not self.is_heard:
             return
-        text = clean_text(message, LINE_CHARS_MAX)
-        self._left -= cost(text)
-        at = _CLOCK.monotonic() - self._began_at
-        self._speaker.say(Logged(self.ticket, [Line(at, clean_text(level, 20), source, text)]))
+        self._log(level, source, [message])
 
     def write(self, source: LogSource, text: str) -> None:
         """Text as it is printed: lines are told when they are whole, the last one at the end."""
         cutter = self._cutters.get(source)
         if cutter is None:
             cutter = self._cutters[source] = Cutter()
-        for line in cutter.feed(text):
-            self.log("INFO", source, line)
+        lines = cutter.feed(text)
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            if self.is_heard:
+                self._log("INFO", source, lines[start : start + LINES_AT_ONCE])
+
+    def end_processes(self) -> None:
+        for process in self.processes:
+            if process.get_returncode() is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
 
     def flush(self) -> None:
         for source, cutter in self._cutters.items():
             for line in cutter.rest():
                 self.log("INFO", source, line)
+
+    def _log(self, level: str, source: LogSource, messages: Sequence[str]) -> None:
+        at = _CLOCK.monotonic() - self._began_at
+        told: list[Line] = []
+        for message in messages:
+            text = clean_text(message, LINE_CHARS_MAX)
+            self._left -= cost(text)
+            told.append(Line(at, clean_text(level, 20), source, text))
+            if not self.is_heard:
+                break
+        self._speaker.say(Logged(self.ticket, told))
 
     def _seconds_left(self) -> float:
         return self._began_at + self.task.timeout_seconds - _CLOCK.monotonic()

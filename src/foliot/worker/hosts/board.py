@@ -23,8 +23,12 @@ class Board:
     def open(cls) -> tuple[Self, int]:
         """A new board, and the descriptor by which another process gets to see it."""
         fd = _nameless_file()
-        os.ftruncate(fd, _SIZE)
-        return cls(fd), fd
+        try:
+            os.ftruncate(fd, _SIZE)
+            return cls(fd), fd
+        except OSError:
+            os.close(fd)
+            raise
 
     @property
     def running(self) -> int:

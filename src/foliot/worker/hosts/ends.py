@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from foliot.core.model import ErrorType
-from foliot.core.storable import DEPTH_MAX, clean_text, to_storable
+from foliot.core.storable import DEPTH_MAX, RESULT_BYTES_MAX, clean_text, to_storable
 from foliot.worker.binding import InvalidPayload
 from foliot.worker.context import DoNotRetry, Snooze
 from foliot.worker.hosts.attempt import Attempt
@@ -23,8 +23,8 @@ from foliot.worker.hosts.messages import End, Raised, Returned, Snoozing, Stoppe
 from foliot.worker.tasks import LogSource
 
 MESSAGE_CHARS_MAX: Final = 8000
-# What is kept is less; up to here the worker may see the whole and say that it was cut.
-RESULT_BYTES_MAX: Final = 1024 * 1024
+# As it travels. What is kept is less, and as JSON none of what is larger than this is that small.
+PORTABLE_BYTES_MAX: Final = 1024 * 1024
 _OURS: Final = str(Path(__file__).parent)
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -44,12 +44,21 @@ def end_of_result(attempt: Attempt, result: object) -> End:
         return Raised(attempt.ticket, ErrorType.HANDLER_ERROR, message, do_not_retry=False)
     portable = _portable(result)
     if portable is None:
-        marker = json.loads(to_storable(result, RESULT_BYTES_MAX).text)
-        return Returned(attempt.ticket, marker, is_marker=True)
+        kept = to_storable(result, RESULT_BYTES_MAX)
+        return Returned(attempt.ticket, json.loads(kept.text), is_marker=kept.truncated)
     return Returned(attempt.ticket, portable)
 
 
 def end_of_error(attempt: Attempt, error: BaseException) -> End:
+    """Raises nothing: what it raised would end the process, and others with it."""
+    try:
+        return _end_of_error(attempt, error)
+    except BaseException:  # noqa: BLE001 - an error may be of a class that lies in every way
+        message = "it failed with an error that cannot be told"
+        return Raised(attempt.ticket, ErrorType.HANDLER_ERROR, message, do_not_retry=False)
+
+
+def _end_of_error(attempt: Attempt, error: BaseException) -> End:
     ticket = attempt.ticket
     if isinstance(error, HandlerLeft):
         error = error.__cause__ or error
@@ -78,7 +87,7 @@ def _end_of_failure(attempt: Attempt, error: BaseException) -> End:
 
 
 def _is_duration(seconds: object) -> bool:
-    return isinstance(seconds, int | float) and isfinite(seconds) and seconds >= 0
+    return isinstance(seconds, int | float) and seconds >= 0 and isfinite(float(seconds))
 
 
 def _text(error: BaseException) -> str:
@@ -107,7 +116,7 @@ def _portable(result: object) -> msgspec.Raw | None:
         written = _ENCODER.encode(result)
     except Exception:  # noqa: BLE001 - half a surrogate, a huge number, a cycle, a class of their own
         return None
-    return msgspec.Raw(written) if len(written) <= RESULT_BYTES_MAX else None
+    return msgspec.Raw(written) if len(written) <= PORTABLE_BYTES_MAX else None
 
 
 def _first_foreign(value: object, place: str, depth: int) -> tuple[str, str] | None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,6 +50,7 @@ class Host:
         self.runs = 0
         self.is_leaving = False  # gets nothing more to do
         self.killed_for: UnderWay | None = None
+        self.killed_at = 0.0
         self.blocker = 0  # the ticket that kept the loop when the host was killed
         self.is_reported = False  # that it stands still
         self._nursery = nursery
@@ -56,27 +58,24 @@ class Host:
         self._loop = asyncio.get_running_loop()
         self._pings = self._pongs = 0
         self._pinged_at = 0.0
-        self.board, board_fd = Board.open()
-        ours, theirs = socket.socketpair()
-        self._pipes = (
-            []
-            if shape.is_shared
-            else [
-                OutputPipe(partial(self._hear_output, source))
-                for source in (LogSource.STDOUT, LogSource.STDERR)
-            ]
-        )
-        self._wire = Wire(ours, self._read, self._lost, self._not_written)
-        fds = [theirs.fileno(), board_fd, *(pipe.write_fd for pipe in self._pipes)]
-        try:
+        # Of what the host is given nothing stays open here; if there is no host, nothing at all.
+        with ExitStack() as given, ExitStack() as undone:
+            self.board, board_fd = Board.open()
+            undone.callback(self.board.close)
+            given.callback(os.close, board_fd)
+            ours, theirs = socket.socketpair()
+            given.callback(theirs.close)
+            self._wire = Wire(ours, self._read, self._lost, self._not_written)
+            undone.callback(self._wire.close)
+            self._pipes: list[OutputPipe] = []
+            for source in () if shape.is_shared else (LogSource.STDOUT, LogSource.STDERR):
+                pipe = OutputPipe(partial(self._hear_output, source))
+                undone.callback(pipe.close)
+                given.callback(os.close, pipe.write_fd)
+                self._pipes.append(pipe)
+            fds = [theirs.fileno(), board_fd, *(pipe.write_fd for pipe in self._pipes)]
             nursery.fork(Fork(number, shape.is_async, shape.is_shared), fds)
-        except OSError:
-            self.close()
-            raise
-        finally:
-            theirs.close()
-            for fd in fds[1:]:
-                os.close(fd)
+            undone.pop_all()
 
     @property
     def is_for_one_run(self) -> bool:

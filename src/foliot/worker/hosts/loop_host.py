@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Final
 
-import uvloop
-
 from foliot.runtime.family import children
 from foliot.runtime.service import run
 from foliot.worker.app import Kind, Prepared
@@ -24,6 +22,7 @@ from foliot.worker.hosts.board import Board
 from foliot.worker.hosts.calling import call
 from foliot.worker.hosts.capture import capture_logging, capture_prints, write_prints_through
 from foliot.worker.hosts.ends import HandlerLeft
+from foliot.worker.hosts.host_loop import HostLoop
 from foliot.worker.hosts.messages import (
     ORDERS,
     Began,
@@ -72,8 +71,14 @@ class LoopHost:
         loop.set_task_factory(self._make_task)  # type: ignore[arg-type] # its options vary
         async with asyncio.TaskGroup() as self._group:
             loop.add_reader(self._channel, self._read)
-            await self._over.wait()
-            os._exit(0)  # what still runs has nobody left to hear of it
+            status = 1
+            try:
+                await self._over.wait()
+                status = 0
+            finally:
+                # What still runs has nobody left to hear of it. Where a handler has stopped the
+                # loop or cancelled everybody, the others must not say that they failed.
+                os._exit(status)
 
     def _read(self) -> None:
         try:
@@ -140,6 +145,7 @@ class LoopHost:
             self._invoke,
         )
         del self._running[attempt.ticket]
+        attempt.end_processes()
         if not self._is_shared and children():
             self._speech.say(Leaving())
         self._speech.say(end)
@@ -158,7 +164,7 @@ class LoopHost:
 
     async def _invoke_in_thread(self, function: Callable[[], Any]) -> object:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, copy_context().run, function)
+        return await loop.run_in_executor(self._threads, copy_context().run, _ended, function)
 
     def _make_task(
         self,
@@ -202,6 +208,14 @@ class LoopHost:
                 error = thrown
 
 
+def _ended(function: Callable[[], Any]) -> object:
+    """A future cannot carry the end of an iterator: who waits for it would wait for ever."""
+    try:
+        return function()
+    except StopIteration as stopped:
+        raise RuntimeError("the handler raised StopIteration") from stopped
+
+
 def run_loop_host(cradle: Cradle, handlers: dict[str, Prepared]) -> None:
     host = LoopHost(cradle, handlers)
     if cradle.is_shared:
@@ -209,4 +223,4 @@ def run_loop_host(cradle: Cradle, handlers: dict[str, Prepared]) -> None:
     else:
         write_prints_through()
     capture_logging(host.whose)
-    run(host.serve(), loop_factory=uvloop.new_event_loop)
+    run(host.serve(), loop_factory=HostLoop)

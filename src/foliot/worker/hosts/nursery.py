@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from foliot.core.errors import InvalidInput
-from foliot.runtime.family import adopt_orphans, children, die_with_parent, end_group
+from foliot.runtime.family import (
+    adopt_orphans,
+    children,
+    die_with_parent,
+    end_group,
+    end_strays,
+    let_pass,
+)
 from foliot.worker.app import Prepared, prepare_all
 from foliot.worker.hosts.messages import (
     REQUESTS,
@@ -167,8 +174,9 @@ class Nursery:
 
     def _forget_nursery(self) -> None:
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # A service manager may send it to everybody: the worker alone decides what that means.
+        let_pass(signal.SIGTERM)
         self._channel.close()
         for end in self._woken or ():
             end.close()
@@ -198,12 +206,7 @@ class Nursery:
 
     def _end_strays(self) -> None:
         """Children that nobody here has forked come from a host that is dead."""
-        while strays := children() - self._imported_with - set(self._hosts.values()):
-            for pid in strays:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                with suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
+        end_strays(self._imported_with | frozenset(self._hosts.values()))
 
     def _tell(self, reply: Reply) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):

@@ -1,13 +1,16 @@
 """The worker's side of the nursery: starts it, asks for hosts, hears of their end."""
 
 import asyncio
+import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from foliot.runtime.child import ChildProcess
+from foliot.runtime.family import end_group
 from foliot.worker.hosts.messages import (
     REPLIES,
     Exited,
@@ -20,6 +23,8 @@ from foliot.worker.hosts.messages import (
 )
 from foliot.worker.hosts.wire import Wire
 from foliot.worker.modules import ModuleNotImported
+
+log = logging.getLogger(__name__)
 
 CLOSE_SECONDS_MAX: Final = 5.0
 
@@ -78,8 +83,17 @@ class NurseryLink:
         if self._wire is not None:
             self._wire.say(Kill(host))
 
+    def rouse(self, *, is_hopeless: bool) -> None:
+        """It does not do as told: somebody has stopped it. If that is not it, it has to go."""
+        pid = self._process.pid if self._process is not None else None
+        if pid is None:
+            return
+        log.error("the process that starts handlers stands still: waking it")
+        os.kill(pid, signal.SIGKILL if is_hopeless else signal.SIGCONT)
+
     async def close(self) -> None:
         """No process is left, neither of the nursery nor of its hosts."""
+        hosts = tuple(self.pids.values())
         self._hang_up()
         if self._process is None:
             return
@@ -90,6 +104,7 @@ class NurseryLink:
         except TimeoutError:
             process.kill()
             await process.wait()
+            _end_orphans(hosts)
 
     async def _spawn(self, mode: str) -> None:
         ours, theirs = socket.socketpair()
@@ -132,6 +147,7 @@ class NurseryLink:
                         self._imported.set_exception(error)
 
     def _lose(self) -> None:
+        _end_orphans(tuple(self.pids.values()))
         self._hang_up()
         if self._imported is not None and not self._imported.done():
             self._imported.set_exception(ConnectionError())
@@ -143,6 +159,12 @@ class NurseryLink:
             self._wire.close()
         self._wire = self._channel = None
         self.pids.clear()
+
+
+def _end_orphans(hosts: tuple[int, ...]) -> None:
+    """Hosts die with the nursery, and it would have ended what they leave behind."""
+    for pid in hosts:
+        end_group(pid)
 
 
 def _never_refused(message: Kill, reason: str) -> None:

@@ -6,7 +6,7 @@ LINE_CHARS_MAX: Final = 16 * 1024
 OUTPUT_BYTES_MAX: Final = 10 * 1024 * 1024
 CUT: Final = " … (cut)"
 # What a line costs beside its text: a flood of empty lines is a flood too.
-_LINE_BYTES: Final = 32
+_LINE_BYTES: Final = 128
 
 
 def cost(text: str) -> int:

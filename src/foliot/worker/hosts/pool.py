@@ -19,12 +19,14 @@ _SHARED: Final = Shape(is_async=True, is_shared=True)
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """`relief` hosts are started beside the shared ones while those stand still."""
+    """`relief` hosts are started beside the shared ones while those stand still. What has not
+    begun in a host after `begin_seconds` is asked to stop and handed back."""
 
     shared: int = 1
     relief: int = 2
     idle: int = 4
     runs: int = 1000
+    begin_seconds: float = 10.0
 
 
 class HostPool:

@@ -2,7 +2,8 @@
 
 No attempt has a timer or a task of its own here. Its deadline is an entry in a heap; when that
 comes up it is asked to stop, and when its grace is over its host is killed. Of a shared host only
-those at fault have ended by that: the others are handed back.
+those at fault have ended by that: the others are handed back. Time runs from when an attempt
+begins: one that its host does not get to is handed back as well.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from foliot.worker.hosts.pool import STILL_SECONDS, HostLimits, HostPool
 from foliot.worker.hosts.under_way import Asked, UnderWay, ended_by
 from foliot.worker.hosts.verdict import Death, verdict
 from foliot.worker.modules import ModuleNotImported
-from foliot.worker.tasks import Ended, HandedBack, Reporter, Task
+from foliot.worker.tasks import Cancelled, Ended, HandedBack, Reporter, Task
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +40,18 @@ log = logging.getLogger(__name__)
 _TELL, _LOOK = -1, -2
 TELL_SECONDS: Final = 0.2
 LOOK_SECONDS: Final = 1.0
+# So long after a kill that had no effect, what should have done it is woken, and then killed.
+KILL_SECONDS: Final = 3.0
 _STOPPING: Final = "the worker is stopping"
-# The database's address and password are none of a handler's business.
-_SECRETS: Final = frozenset({"FOLIOT_DATABASE_URL", "FOLIOT_DATABASE_URL_FILE"})
+# The database's address and password, and the keys of secrets, are none of a handler's business.
+_SECRETS: Final = frozenset(
+    {
+        "FOLIOT_DATABASE_URL",
+        "FOLIOT_DATABASE_URL_FILE",
+        "FOLIOT_SECRET_KEYS",
+        "FOLIOT_SECRET_KEYS_FILE",
+    }
+)
 
 
 class HandlerRunner:
@@ -57,10 +67,12 @@ class HandlerRunner:
         given = os.environ if environ is None else environ
         kept = {name: value for name, value in given.items() if name not in _SECRETS}
         self._nursery = NurseryLink(targets, kept, self._host_exited, self._nursery_lost)
-        self._pool = HostPool(limits or HostLimits(), self._nursery, self._hear)
+        self._limits = limits or HostLimits()
+        self._pool = HostPool(self._limits, self._nursery, self._hear)
         self._alarms = Alarms(self._ring)
         self._handlers: dict[str, tuple[Kind, bool]] = {}
         self._reviving = asyncio.Lock()
+        self._arriving: dict[UUID, str | None] = {}  # waits for a process; why it need not
         self._tickets = 0
         self._placed: dict[int, tuple[UnderWay, Host]] = {}
         self._by_execution: dict[UUID, int] = {}
@@ -82,8 +94,8 @@ class HandlerRunner:
             return HandedBack(f"no such handler: {task.handler}")
         if task.execution_id in self._by_execution:
             return HandedBack("an earlier attempt of it still runs here")
-        if not self._nursery.is_alive and (trouble := await self._revive()):
-            return HandedBack(trouble)
+        if not self._nursery.is_alive and (ended := await self._wait_for_process(task)):
+            return ended
         try:
             under_way = self._place(task, reporter)
         except OSError as error:
@@ -96,7 +108,9 @@ class HandlerRunner:
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         ticket = self._by_execution.get(execution_id)
-        if ticket is not None:
+        if execution_id in self._arriving:
+            self._arriving[execution_id] = reason
+        elif ticket is not None:
             self._ask_to_stop(ticket, Asked(is_timeout=False, reason=reason))
 
     async def close(self, *, grace_seconds: float) -> None:
@@ -127,6 +141,17 @@ class HandlerRunner:
         host.begin(under_way)
         return under_way
 
+    async def _wait_for_process(self, task: Task) -> Ended | None:
+        """How it ends if it gets none, or if nobody wants it any more."""
+        self._arriving[task.execution_id] = None
+        try:
+            trouble = await self._revive()
+        finally:
+            reason = self._arriving.pop(task.execution_id, None)
+        if reason is not None:
+            return Cancelled(reason)
+        return HandedBack(trouble) if trouble is not None else None
+
     async def _revive(self) -> str | None:
         """The nursery was lost: another takes its place. Says why not."""
         async with self._reviving:
@@ -150,7 +175,7 @@ class HandlerRunner:
                 now = asyncio.get_running_loop().time()
                 for ticket in news.tickets:
                     if ticket in host.under_way:
-                        host.under_way[ticket].begin(now)
+                        self._begin(host.under_way[ticket], now)
             case Logged() | Progressed():
                 self._hear_words(host, news)
             case Pong():
@@ -160,11 +185,20 @@ class HandlerRunner:
             case _:
                 self._hear_end(host, news)
 
+    def _begin(self, under_way: UnderWay, at: float) -> None:
+        if under_way.has_begun:
+            return
+        under_way.begin(at)
+        late = at - under_way.placed_at
+        if late > under_way.task.timeout_seconds and under_way.asked is None:
+            # Its alarm has rung before, and was put off.
+            self._alarms.set(under_way.ticket, under_way.task.timeout_seconds)
+
     def _hear_words(self, host: Host, news: Logged | Progressed) -> None:
         under_way = host.under_way.get(news.ticket)
         if under_way is None:
             return
-        under_way.begin(asyncio.get_running_loop().time())
+        self._begin(under_way, asyncio.get_running_loop().time())
         if isinstance(news, Logged):
             under_way.hear_lines(news.lines)
         else:
@@ -183,7 +217,7 @@ class HandlerRunner:
         if not isinstance(end, Stopped | Unknown):
             under_way.begin(asyncio.get_running_loop().time())
         host.drain_output()
-        self._end(host, under_way, under_way.as_asked() or ended_by(end))
+        self._end(host, under_way, _as_told(under_way, end))
         if host.is_leaving and not host.under_way:
             host.kill()
         else:
@@ -207,10 +241,20 @@ class HandlerRunner:
             self._look()
         elif key in self._placed:
             under_way, host = self._placed[key]
-            if under_way.asked is None:
-                self._ask_to_stop(key, Asked(is_timeout=True))
-            else:
+            if under_way.asked is not None:
                 self._kill(host, under_way)
+            elif (left := self._seconds_left(under_way, host)) > 0:
+                self._alarms.set(key, left)
+            else:
+                too_early = not under_way.has_begun
+                self._ask_to_stop(key, Asked(is_timeout=True, too_early=too_early))
+
+    def _seconds_left(self, under_way: UnderWay, host: Host) -> float:
+        self._read_board(host)
+        now = asyncio.get_running_loop().time()
+        if under_way.has_begun:
+            return under_way.began_at + under_way.task.timeout_seconds - now
+        return under_way.placed_at + self._limits.begin_seconds - now
 
     def _ask_to_stop(self, ticket: int, asked: Asked) -> None:
         under_way, host = self._placed[ticket]
@@ -222,14 +266,18 @@ class HandlerRunner:
 
     def _kill(self, host: Host, under_way: UnderWay) -> None:
         """It was asked and did not stop."""
+        now = asyncio.get_running_loop().time()
         if host.killed_for is None:
-            host.killed_for = under_way
+            host.killed_for, host.killed_at = under_way, now
             stands_still = host.shape.is_async and host.stands_still_since(under_way.ping)
             host.blocker = host.board.running if stands_still else 0
             log.warning(
                 "handler %s did not stop when told: its process is killed", under_way.task.handler
             )
+        elif now - host.killed_at >= KILL_SECONDS:
+            self._nursery.rouse(is_hopeless=now - host.killed_at >= 2 * KILL_SECONDS)
         host.kill()
+        self._alarms.set(under_way.ticket, KILL_SECONDS)
 
     def _tell(self) -> None:
         tickets, self._with_news = self._with_news, set()
@@ -253,10 +301,12 @@ class HandlerRunner:
             self._alarms.set(_LOOK, LOOK_SECONDS)
 
     def _read_board(self, host: Host) -> None:
-        """Whose code runs has begun, though it may keep the loop from ever saying so."""
+        """Whose code runs has begun, though it may keep the loop from ever saying so: since the
+        last look at the earliest."""
         under_way = host.under_way.get(host.board.running)
         if under_way is not None:
-            under_way.begin(asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            self._begin(under_way, max(under_way.placed_at, now - LOOK_SECONDS))
 
     def _report_blocker(self, host: Host, still: float) -> None:
         under_way = host.under_way.get(host.board.running)
@@ -286,8 +336,7 @@ class HandlerRunner:
         host = self._pool.forget(number)
         if host is None:
             return
-        if status is not None:
-            host.drain()
+        host.drain()
         death = Death(
             status=status,
             running=host.board.running,
@@ -307,3 +356,10 @@ class HandlerRunner:
         if self._is_closing:
             return HandedBack(_STOPPING)
         return verdict(death, under_way.ticket, has_begun=under_way.has_begun)
+
+
+def _as_told(under_way: UnderWay, end: End) -> Ended:
+    """What was asked to stop ended as asked, unless it was too early and it ran all the same."""
+    if under_way.asked is not None and under_way.asked.too_early and not isinstance(end, Stopped):
+        return ended_by(end)
+    return under_way.as_asked() or ended_by(end)

@@ -6,6 +6,7 @@ it has to say is written at once, since nobody would be there to write it later.
 
 import inspect
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from foliot.worker.hosts.messages import (
     FrameReader,
     Leaving,
     News,
+    Stopped,
     Unknown,
     encode_frames,
 )
@@ -39,6 +41,8 @@ class SoloHost:
         self._handlers = handlers
         self._process = os.getpid()
         self._attempt: Attempt | None = None
+        # A handler's threads speak too, and a long word goes in several pieces.
+        self._sending = threading.RLock()
         os.close(cradle.board_fd)
 
     def whose(self) -> Attempt | None:
@@ -60,6 +64,9 @@ class SoloHost:
         if handler is None:
             self.say(Unknown(order.ticket))
             return
+        if self._board.should_stop:  # it took too long to get here
+            self.say(Stopped(order.ticket))
+            return
         self.say(Began([order.ticket]))
         self._board.running = order.ticket
         attempt = Attempt(order.ticket, order.task, self, self._should_stop)
@@ -77,7 +84,8 @@ class SoloHost:
         if os.getpid() != self._process:
             return
         try:
-            self._channel.sendall(encode_frames(news))
+            with self._sending:
+                self._channel.sendall(encode_frames(news))
         except (BrokenPipeError, ConnectionResetError):
             os._exit(0)
 

@@ -1,7 +1,7 @@
 """What a loop host says, gathered and written once per turn of its loop.
 
 What a handler logs or prints is written at once: it may be the last thing it does, or it may keep
-the loop so that no turn ends.
+the loop so that no turn ends. Of its steps only the last in a turn is told.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from foliot.worker.hosts.messages import Logged, News, encode_frames
+from foliot.worker.hosts.messages import Logged, News, Progressed, encode_frames
 from foliot.worker.hosts.wire import Unsent
 
 
@@ -29,6 +29,7 @@ class Speech:
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
         self._gathered: list[News] = []
+        self._steps: dict[int, int] = {}  # ticket -> where its last step is gathered
         self._unsent = Unsent(channel)
         self._is_called = False
 
@@ -37,7 +38,10 @@ class Speech:
         if os.getpid() != self._process:
             return
         with self._lock:
-            self._gathered.append(news)
+            if isinstance(news, Progressed):
+                self._gather_step(news)
+            else:
+                self._gathered.append(news)
             if isinstance(news, Logged):
                 self._write()
         self.call()
@@ -51,6 +55,14 @@ class Speech:
             self._loop.call_soon(self._turn)
         else:
             self._loop.call_soon_threadsafe(self._turn)
+
+    def _gather_step(self, news: Progressed) -> None:
+        place = self._steps.get(news.ticket)
+        if place is None:
+            self._steps[news.ticket] = len(self._gathered)
+            self._gathered.append(news)
+        else:
+            self._gathered[place] = news
 
     def _turn(self) -> None:
         self._is_called = False
@@ -69,4 +81,5 @@ class Speech:
         if self._gathered:
             self._unsent.add(encode_frames(self._gathered))
             self._gathered.clear()
+            self._steps.clear()
         self._unsent.send()

@@ -38,10 +38,14 @@ _CUT: Final = f"the output of this attempt is cut here, after {OUTPUT_BYTES_MAX 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Why an attempt was asked to stop: its time is over, or somebody wants it cancelled."""
+    """Why an attempt was asked to stop: its time is over, or somebody wants it cancelled.
+
+    `too_early`: it had not even begun, so that its time cannot be over.
+    """
 
     is_timeout: bool
     reason: str = ""
+    too_early: bool = False
 
 
 class UnderWay:
@@ -56,6 +60,7 @@ class UnderWay:
         "has_begun",
         "is_heard",
         "ping",
+        "placed_at",
         "reporter",
         "task",
         "ticket",
@@ -70,7 +75,7 @@ class UnderWay:
         self.has_begun = False
         self.asked: Asked | None = None
         self.ping = 0  # sent with the wish to stop: unanswered, the host stands still
-        self.began_at = loop.time()
+        self.placed_at = self.began_at = loop.time()
         self.is_heard = True  # its output is not yet cut
         self._left = OUTPUT_BYTES_MAX
         self._records: list[LogRecord] = []
@@ -111,7 +116,11 @@ class UnderWay:
         """How it ends if it was asked to stop, whatever it has to say itself."""
         if self.asked is None:
             return None
-        return timed_out(self.task) if self.asked.is_timeout else Cancelled(self.asked.reason)
+        if not self.asked.is_timeout:
+            return Cancelled(self.asked.reason)
+        if self.asked.too_early:
+            return HandedBack("its process did not get to it in time")
+        return timed_out(self.task)
 
     def _hear(self, record: LogRecord) -> None:
         if not self.is_heard:

@@ -10,9 +10,10 @@ from foliot.worker.hosts.messages import FrameReader, encode_frames
 
 log = logging.getLogger(__name__)
 
-_READ_BYTES: Final = 256 * 1024
+# A thousand messages or so: the worker has other work to get to.
+_READ_BYTES: Final = 64 * 1024
 # Of one socket at a time, so that a talkative peer does not keep the others waiting.
-_DRAIN_READS_MAX: Final = 64
+_DRAIN_READS_MAX: Final = 256
 
 
 class Unsent:

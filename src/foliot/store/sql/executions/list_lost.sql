@@ -20,7 +20,7 @@ dead as materialized (
                         where w.id = h.worker_id offset 0) w on true
    where h.worker_id is not null and (w.status is null or w.status = 'DEAD')
    order by h.worker_id limit $3::integer)
-select e.id, e.fence, e.worker_id, e.attempt_number, e.crash_count, e.run_alone,
+select e.id, e.fence, e.worker_id, e.claimed_at, e.attempt_number, e.crash_count, e.run_alone,
        e.cancel_requested_at, coalesce(e.id = any(d.started), true) as started,
        (select v.definition -> 'retry_policy' from foliot.job_versions v
          where v.job_id = e.job_id and v.version = e.job_version) as retry_policy

@@ -7,7 +7,7 @@
 --
 -- What was claimed in the last five seconds cannot be late, and its definition is not read: of a crowd that
 -- runs for a moment each, that is nearly everything.
-select e.id, e.fence, e.worker_id, e.attempt_number, e.crash_count, e.run_alone,
+select e.id, e.fence, e.worker_id, e.claimed_at, e.attempt_number, e.crash_count, e.run_alone,
        e.cancel_requested_at, true as started, v.retry_policy
   from foliot.executions e
  cross join lateral (

@@ -2,7 +2,7 @@
 -- caller: store.claiming
 -- transition: none
 -- fence: id, fence, worker_id
--- index: executions_pkey, job_versions_pkey
+-- index: executions_pkey, job_versions_pkey, job_parents_pkey
 --
 -- Definition and payload as text: a herd shares them, so each is parsed once. `is not distinct from` is no
 -- index condition: the key finds the row, not a walk over all that the worker holds.
@@ -10,7 +10,9 @@ select e.id, e.fence, e.tenant_id, e.job_id, e.job_version, e.job_name, e.tags, 
        e.queue, e.priority, e.scheduled_time, e.available_at, e.claimed_at, e.attempt_number,
        e.crash_count, e.run_alone, e.cancel_requested_at, e.idempotency_key, e.retry_of,
        e.dag_run_id, e.trace_id, v.definition::text as definition,
-       coalesce(e.payload, v.payload)::text as payload
+       coalesce(e.payload, v.payload)::text as payload, e.payload is null as payload_is_jobs,
+       e.limit_keys is not null as limited,
+       p.parent_id is not null as followed
   from unnest($2::uuid[], $3::integer[]) x(id, fence)
  cross join lateral (select e.* from foliot.executions e
                       where e.id = x.id and e.fence = x.fence
@@ -18,4 +20,6 @@ select e.id, e.fence, e.tenant_id, e.job_id, e.job_version, e.job_name, e.tags, 
                      offset 0) e
   left join lateral (select v.* from foliot.job_versions v
                       where v.job_id = e.job_id and v.version = e.job_version
-                     offset 0) v on true;
+                     offset 0) v on true
+  left join lateral (select p.parent_id from foliot.job_parents p
+                      where p.parent_id = e.job_id limit 1) p on true;

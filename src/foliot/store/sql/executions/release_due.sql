@@ -5,5 +5,5 @@
 --   execution HOLD: QUEUED -> WAITING, execution HOLD: RETRYING -> WAITING
 -- fence: rank is null, status, available_at
 -- index: executions_release
-select seen, released, held, moment
+select seen, released, held, moment, queues
   from foliot.release($1::timestamptz, $2::integer, $3::timestamptz);

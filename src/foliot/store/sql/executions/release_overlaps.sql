@@ -3,5 +3,7 @@
 -- transition: execution RELEASE: WAITING -> QUEUED
 -- fence: status, hold
 -- index: executions_overlap
-select released, last
-  from foliot.release_overlaps($1::uuid, $2::integer, $3::timestamptz);
+select r.released, r.last,
+       (select array_agg(distinct e.queue) from unnest(r.released) x(id)
+         cross join lateral (select e.queue from foliot.executions e where e.id = x.id offset 0) e) as queues
+  from foliot.release_overlaps($1::uuid, $2::integer, $3::timestamptz) r;

@@ -7,4 +7,4 @@
 -- index: executions_pkey
 select id, status
   from foliot.rescue($1::uuid[], $2::integer[], $3::uuid[], $4::text[], $5::integer[], $6::text[],
-                     $7::float8[], $8::text[], $9::text[], $10::timestamptz);
+                     $7::timestamptz[], $8::float8[], $9::text[], $10::text[], $11::timestamptz);

@@ -2,7 +2,7 @@
 -- caller: store.jobs
 -- transition: none
 -- fence: none
--- index: jobs_pkey
+-- index: jobs_pkey, calendars_pkey
 with made as (
   insert into foliot.jobs
          (id, tenant_id, shard, status, version, schedule_version, next_instant, next_run_at, queue,
@@ -15,7 +15,9 @@ with made as (
   returning *)
 insert into foliot.job_versions
        (job_id, tenant_id, version, schedule_version, status, definition, payload, changed_by, note,
-        valid_from)
+        valid_from, calendar_version)
 select m.id, m.tenant_id, m.version, m.schedule_version, m.status, $16::text::jsonb, $17::text::jsonb,
-       $18::text, null, m.created_at
+       $18::text, null, m.created_at,
+       (select k.version from foliot.calendars k
+         where k.tenant_id = m.tenant_id and k.name = $16::text::jsonb -> 'schedule' ->> 'calendar')
   from made m;

@@ -12,8 +12,8 @@ with changed as (
   returning j.*)
 insert into foliot.job_versions
        (job_id, tenant_id, version, schedule_version, status, definition, payload, changed_by, note,
-        valid_from)
+        valid_from, last_instant, fired_count, calendar_version)
 select c.id, c.tenant_id, c.version, c.schedule_version, c.status, v.definition, v.payload, $2::text,
-       c.status_note, c.updated_at
+       c.status_note, c.updated_at, c.last_instant, c.fired_count, v.calendar_version
   from changed c
   join foliot.job_versions v on v.job_id = c.id and v.version = c.version - 1;

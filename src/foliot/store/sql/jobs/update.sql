@@ -2,7 +2,7 @@
 -- caller: store.jobs
 -- transition: job RESCHEDULE: COMPLETED -> ACTIVE, job EXHAUST: ACTIVE -> COMPLETED
 -- fence: status, under the lock of the job
--- index: jobs_pkey
+-- index: jobs_pkey, calendars_pkey
 with changed as (
   update foliot.jobs j
      set version = j.version + 1, updated_at = $2::timestamptz,
@@ -17,7 +17,9 @@ with changed as (
   returning j.*)
 insert into foliot.job_versions
        (job_id, tenant_id, version, schedule_version, status, definition, payload, changed_by, note,
-        valid_from)
+        valid_from, last_instant, fired_count, calendar_version)
 select c.id, c.tenant_id, c.version, c.schedule_version, c.status, $16::text::jsonb, $17::text::jsonb,
-       $18::text, null, c.updated_at
+       $18::text, null, c.updated_at, c.last_instant, c.fired_count,
+       (select k.version from foliot.calendars k
+         where k.tenant_id = c.tenant_id and k.name = $16::text::jsonb -> 'schedule' ->> 'calendar')
   from changed c;

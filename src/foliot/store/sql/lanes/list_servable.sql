@@ -1,5 +1,5 @@
 -- purpose: the lanes that a worker can serve: its queues (`*`: every one), its region or none, no label
---   that it lacks, a handler that it knows
+--   that it lacks, a type of target that it runs, a handler that it knows
 -- caller: store.lanes
 -- transition: none
 -- fence: none
@@ -9,5 +9,5 @@ select l.id, l.queue
  where (l.queue = any($1::text[]) or '*' = any($1::text[]))
    and (l.region is null or l.region = $2::text)
    and l.requires <@ $3::text[]
-   and l.target_type = 'HANDLER' and l.handler = any($4::text[])
+   and l.target_type = any($5::text[]) and (l.handler is null or l.handler = any($4::text[]))
  order by l.queue, l.id;

@@ -3,4 +3,5 @@
 -- transition: worker DRAIN: ACTIVE -> DRAINING
 -- fence: id, status
 -- index: workers_pkey
-update foliot.workers set status = 'DRAINING' where id = $1::uuid and status = 'ACTIVE';
+update foliot.workers set status = 'DRAINING'
+ where id = $1::uuid and status = 'ACTIVE' and capacity > 0;

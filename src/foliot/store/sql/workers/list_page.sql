@@ -8,6 +8,7 @@ select w.id, w.tenant_id, w.name, w.host, w.status, w.capacity, w.queues, w.labe
        (select count(*) from foliot.executions e where e.worker_id = w.id) as current_load
   from foliot.workers w
  where (w.tenant_id is null or w.tenant_id = $1::uuid)
+   and w.capacity > 0 -- not the one that stands for HTTP targets
    and ($2::text[] is null or w.status = any($2))
    and (w.registered_at, w.id) < (coalesce($3::timestamptz, 'infinity'),
                                   coalesce($4::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))

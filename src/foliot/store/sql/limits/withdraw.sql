@@ -1,0 +1,6 @@
+-- purpose: take slots back from rows that nobody is there to claim; how many
+-- caller: store.admitting
+-- transition: execution HOLD: QUEUED -> WAITING
+-- fence: worker_id is null, rank is not null
+-- index: executions_slot_1
+select foliot.withdraw($1::integer, $2::float8, $3::timestamptz);

@@ -1,0 +1,10 @@
+-- purpose: a page of a tenant's secrets in the order of their names, without their values
+-- caller: store.secrets
+-- transition: none
+-- fence: none
+-- index: secrets_pkey
+select s.name, s.version, s.created_at, s.updated_at
+  from foliot.secrets s
+ where s.tenant_id = $1::uuid and s.name > $2::text
+ order by s.name
+ limit $3::integer;

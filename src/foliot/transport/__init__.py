@@ -1,0 +1,1 @@
+"""How processes tell each other that there is something to do: hints, never the truth."""
