@@ -1,11 +1,16 @@
 """Folders for commands: new for each, gone after it, and after its worker's death."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
+from typing import Final
 
 from foliot.worker.commands.scratch import PREFIX, Scratch, remove
+
+NOBODY: Final = 65_534
 
 
 def test_each_folder_is_new_and_nobody_elses(tmp_path: Path) -> None:
@@ -54,14 +59,29 @@ def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path) -> None:
     scratch.close()
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="nothing is closed to root")
-def test_folders_without_permissions_are_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    (folder / "a" / "b").mkdir(parents=True)
-    (folder / "a" / "b").chmod(0)
-    (folder / "a").chmod(0o500)
-    remove(folder)
-    assert not folder.exists()
+@contextmanager
+def an_ordinary_user() -> Iterator[Path]:
+    """A folder of somebody whom permissions bind; nothing is closed to root."""
+    user = NOBODY if os.geteuid() == 0 else os.geteuid()
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    os.chown(folder, user, -1)
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield folder
+    finally:
+        os.seteuid(before)
+        shutil.rmtree(folder)
+
+
+def test_folders_without_permissions_are_removed() -> None:
+    with an_ordinary_user() as parent:
+        folder = parent / "folder"
+        (folder / "a" / "b").mkdir(parents=True)
+        (folder / "a" / "b").chmod(0)
+        (folder / "a").chmod(0o500)
+        remove(folder)
+        assert not folder.exists()
 
 
 def test_links_in_a_folder_lead_nowhere(tmp_path: Path) -> None:
