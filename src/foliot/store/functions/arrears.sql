@@ -13,6 +13,7 @@ create or replace function foliot.arrears(
 ) returns table (instant_seconds float8, lease_seconds float8, callback_seconds float8)
 language plpgsql stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   moment timestamptz := coalesce(p_now, statement_timestamp());

@@ -27,7 +27,7 @@ begin
                 select e.ctid as tid from foliot.executions e
                  where e.id = t.id and e.fence = t.fence
                    and (e.worker_id is not distinct from p_worker_id
-                        or e.worker_id is not distinct from p_remote_id)) x))
+                        or e.worker_id is not distinct from p_remote_id) offset 0) x))
   returning e.id;
 end
 $$;

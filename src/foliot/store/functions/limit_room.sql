@@ -29,7 +29,7 @@ begin
            order by s.at limit 1)
     from unnest(p_keys) with ordinality k(key, n)
     left join lateral (select l.max_running, l.rate_count, l.rate_seconds
-                         from foliot.limits l where l.key = k.key) l on true
+                         from foliot.limits l where l.key = k.key offset 0) l on true
    cross join lateral (
          select count(*) as slots, count(*) filter (where h.worker_id is null) as ready
            from (select e.worker_id from foliot.executions e

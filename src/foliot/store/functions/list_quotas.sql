@@ -16,7 +16,7 @@ begin
            where t.id > coalesce(p_after, '00000000-0000-0000-0000-000000000000')
            order by t.id limit p_batch) t
     left join lateral (select l.max_running, l.rate_count, l.rate_seconds
-                         from foliot.limits l where l.key = 'tenant:' || t.id) l on true
+                         from foliot.limits l where l.key = 'tenant:' || t.id offset 0) l on true
    order by t.id;
 end
 $$;
