@@ -9,7 +9,7 @@ import random
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count, islice
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ import pytest
 from foliot.testing.commands import FoliotCommand, eventually
 from foliot.testing.database import sql
 from foliot.testing.engine import LONG, Engine
+from foliot.testing.spans import Span, most_at_once, most_within
 
 ZOO: Final = Path(__file__).parent / "zoo"
 WORKERS: Final = 8 if LONG else 3
@@ -38,8 +39,6 @@ HELD: Final = sql(
 )
 RETRY: Final = {"initial_delay_seconds": 0.1, "max_attempts": 10, "max_crashes": 10}
 
-Span = tuple[datetime, datetime]
-
 
 @pytest.fixture
 def engine(database_url: str, open_folder: Path) -> Iterator[Engine]:
@@ -50,23 +49,6 @@ def engine(database_url: str, open_folder: Path) -> Iterator[Engine]:
 
 def spans(attempts: Sequence[asyncpg.Record], *names: str) -> list[Span]:
     return [(row["claimed_at"], row["finished_at"]) for row in attempts if row["job_name"] in names]
-
-
-def most_at_once(found: Sequence[Span]) -> int:
-    steps = sorted([(end, -1) for _, end in found] + [(start, 1) for start, _ in found])
-    now = most = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
-
-
-def most_within(starts: Sequence[asyncpg.Record], period: timedelta) -> int:
-    """The most starts in any window of this length, without the moment at its end."""
-    found: list[tuple[datetime, int]] = [(row["at"], row["started"]) for row in starts]
-    return max(
-        sum(started for at, started in found if first <= at < first + period) for first, _ in found
-    )
 
 
 class Staff:

@@ -17,11 +17,11 @@ from foliot.store.admitting import STRANDED_SECONDS, Place, admit_held, put_limi
 from foliot.store.claiming import ClaimRequest, claim
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.finishing import Outcome, finish
 from foliot.store.queues import pause_queue
 from foliot.store.releasing import release_due
 from foliot.testing.database import sql
+from foliot.testing.flaky_nodes import FlakyNode, flaky_options, run_killing, runs
 from foliot.testing.rows import (
     DEFAULT_TENANT,
     NOW,
@@ -33,20 +33,8 @@ from foliot.testing.rows import (
     make_tenant,
     make_worker,
 )
+from foliot.testing.spans import most_at_once
 
-# What a rescue does to the rows of a worker that died.
-RESCUE = sql("""
-with lost as materialized (
-  select e as row from foliot.executions e where e.worker_id = $1 for update),
-recorded as (
-  insert into foliot.attempts
-  select a.* from lost l cross join lateral foliot.as_attempt(
-    l.row, 'FAILED', false, clock_timestamp(), null, null, false, null, null) a)
-update foliot.executions e
-   set status = 'QUEUED', worker_id = null, claimed_at = null, rank = null,
-       available_at = clock_timestamp()
- where e.id = any(array(select (l.row).id from lost l))
-""")
 EVENTS = [
     ExecutionEvent.SUCCEED,
     ExecutionEvent.FAIL,
@@ -55,13 +43,7 @@ EVENTS = [
 ]
 END = sql("delete from foliot.executions where id = $1")
 HOLDERS = sql("select count(*) from foliot.executions where rank is not null")
-LEFT = sql("select count(*) from foliot.executions")
-KILL_ONE = sql(
-    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
-    " and application_name = 'flaky' and state = 'active' order by random() limit 1"
-)
 RUN = "update foliot.executions set status = 'RUNNING', worker_id = gen_random_uuid() where id = $1"
-RUNS = sql("select claimed_at, finished_at from foliot.attempts where claimed_at is not null")
 
 
 async def waiting(
@@ -293,31 +275,21 @@ async def test_eight_admitters_never_give_out_a_slot_twice(
         assert await database.fetch_value(holders, key) == most
 
 
-class Node:
-    """Admits, claims and finishes, and now and then loses its connection in the middle of it."""
+class Node(FlakyNode):
+    """Admits, claims, ends and releases."""
 
-    def __init__(self, database: Database, steady: Database, job: JobRow, seed: int) -> None:
-        self.database, self.steady, self.job = database, steady, job
-        self.random = random.Random(seed)
+    def __init__(self, flaky: Database, steady: Database, job: JobRow, seed: int) -> None:
+        super().__init__(flaky, steady)
+        self.job, self.random = job, random.Random(seed)
 
-    async def run(self) -> None:
-        while await self.steady.fetch_value(LEFT):
-            worker = await make_worker(self.steady)
-            try:
-                await self.work(worker)
-            except (CommitUnknown, DatabaseUnreachable, TransactionConflict):
-                # It may have claimed without hearing of it: its rows are rescued and parked again.
-                await self.steady.execute(RESCUE, worker)
-
-    async def work(self, worker: WorkerId) -> None:
-        while await self.database.fetch_value(LEFT):
-            await admit_held(self.database)
-            wanted = ClaimRequest(worker, "default", [self.job.lane_id], 2)
-            for claimed in await claim(self.database, wanted):
-                event = self.random.choice(EVENTS)
-                outcome = Outcome(claimed.execution_id, claimed.fence, event)
-                await finish(self.database, worker, [outcome])
-            await release_due(self.database)
+    async def take_turn(self, worker: WorkerId) -> None:
+        await admit_held(self.flaky)
+        wanted = ClaimRequest(worker, "default", [self.job.lane_id], 2)
+        for claimed in await claim(self.flaky, wanted):
+            event = self.random.choice(EVENTS)
+            outcome = Outcome(claimed.execution_id, claimed.fence, event)
+            await finish(self.flaky, worker, [outcome])
+        await release_due(self.flaky)
 
 
 async def test_a_limit_of_three_is_never_four_whoever_is_killed(
@@ -326,28 +298,17 @@ async def test_a_limit_of_three_is_never_four_whoever_is_killed(
     job = await make_job(database)
     await limit(database, a=3)
     await waiting(database, job, 60, "key:a")
-    killed = 0
-    options = ConnectionOptions(max_connections=8, application_name="flaky")
-    async with Database(database_url, options) as flaky, asyncio.TaskGroup() as group:
-        nodes = [group.create_task(Node(flaky, database, job, n).run()) for n in range(8)]
-        while not all(node.done() for node in nodes):
-            for _ in range(20):
-                assert await database.fetch_value(HOLDERS) <= 3
-            if killed < 20:
-                killed += len(await database.fetch(KILL_ONE))
-    runs = [tuple(row) for row in await database.fetch(RUNS)]
-    assert len(runs) >= 60
+
+    async def look() -> None:
+        for _ in range(20):
+            assert await database.fetch_value(HOLDERS) <= 3
+
+    async with Database(database_url, flaky_options(8)) as flaky:
+        killed = await run_killing([Node(flaky, database, job, n) for n in range(8)], 20, look)
+    ran = await runs(database)
+    assert len(ran) >= 60
     assert killed > 0
-    assert most_at_once(runs) <= 3
-
-
-def most_at_once(runs: Sequence[tuple[Any, Any]]) -> int:
-    steps = sorted([(end, -1) for _, end in runs] + [(start, 1) for start, _ in runs])
-    now = most = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
+    assert most_at_once(ran) <= 3
 
 
 async def test_rows_that_wait_under_a_full_key_are_not_walked(database: Database) -> None:

@@ -2,20 +2,17 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from foliot.core.errors import QueueNotFound
-from foliot.core.ids import ExecutionId, WorkerId
+from foliot.core.ids import WorkerId
 from foliot.core.states import ExecutionEvent
 from foliot.store.claiming import Claim, ClaimRequest, Look, claim
-from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.store.enqueuing import Request, Wanted, enqueue
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.finishing import Outcome, finish
 from foliot.store.queues import (
     limit_queue,
@@ -26,6 +23,7 @@ from foliot.store.queues import (
 )
 from foliot.store.releasing import release_due
 from foliot.testing.database import sql
+from foliot.testing.flaky_nodes import FlakyNode, flaky_options, run_killing, runs
 from foliot.testing.rows import (
     NOW,
     JobRow,
@@ -36,15 +34,10 @@ from foliot.testing.rows import (
     make_worker,
 )
 from foliot.testing.running import make_running, until_blocked
+from foliot.testing.spans import most_at_once
 
 SECOND = timedelta(seconds=1)
-LEFT = sql("select count(*) from foliot.executions")
 RUNNING = sql("select count(*) from foliot.executions where status = 'RUNNING'")
-RUNS = sql("select claimed_at, finished_at from foliot.attempts where claimed_at is not null")
-KILL_ONE = sql(
-    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
-    " and application_name = 'flaky' and state = 'active' order by random() limit 1"
-)
 HOLD_CLAIMS = sql("select pg_advisory_xact_lock(21, hashtext('default'))")
 
 
@@ -173,36 +166,19 @@ async def test_the_slots_of_a_queue_go_by_turns_and_not_to_whoever_fills_it(
     assert turns[flood] <= 6
 
 
-class Node:
-    """A worker that claims and ends, and now and then loses its connection in the middle."""
+class Node(FlakyNode):
+    """Claims, ends and releases."""
 
     def __init__(self, flaky: Database, steady: Database, job: JobRow) -> None:
-        self.flaky, self.steady, self.job = flaky, steady, job
+        super().__init__(flaky, steady)
+        self.job = job
 
-    async def run(self) -> None:
-        while await self.steady.fetch_value(LEFT):
-            worker = await make_worker(self.steady)
-            try:
-                await self.work(worker)
-            except (CommitUnknown, DatabaseUnreachable, TransactionConflict):
-                await self.lose(worker)
-
-    async def work(self, worker: WorkerId) -> None:
-        while await self.flaky.fetch_value(LEFT):
-            wanted = ClaimRequest(worker, "default", [self.job.lane_id], 2, Look.EVERYWHERE)
-            for mine in await claim(self.flaky, wanted):
-                outcome = Outcome(mine.execution_id, mine.fence, ExecutionEvent.SUCCEED)
-                await finish(self.flaky, worker, [outcome])
-            await release_due(self.flaky)
-
-    async def lose(self, worker: WorkerId) -> None:
-        held = sql("select id, fence from foliot.executions where worker_id = $1 order by id")
-        lost = [
-            Outcome(ExecutionId(row["id"]), row["fence"], ExecutionEvent.LOSE)
-            for row in await self.steady.fetch(held, worker)
-        ]
-        if lost:
-            await finish(self.steady, worker, lost)
+    async def take_turn(self, worker: WorkerId) -> None:
+        wanted = ClaimRequest(worker, "default", [self.job.lane_id], 2, Look.EVERYWHERE)
+        for mine in await claim(self.flaky, wanted):
+            outcome = Outcome(mine.execution_id, mine.fence, ExecutionEvent.SUCCEED)
+            await finish(self.flaky, worker, [outcome])
+        await release_due(self.flaky)
 
 
 @pytest.mark.timeout(60)
@@ -212,25 +188,14 @@ async def test_a_queues_limit_of_three_is_never_four_whoever_is_killed(
     job = await make_job(database)
     await make_executions(database, job, 60)
     await limit_queue(database, "default", 3)
-    killed = 0
-    options = ConnectionOptions(max_connections=8, application_name="flaky")
-    async with Database(database_url, options) as flaky, asyncio.TaskGroup() as group:
-        nodes = [group.create_task(Node(flaky, database, job).run()) for _ in range(8)]
-        while not all(node.done() for node in nodes):
-            for _ in range(20):
-                assert await database.fetch_value(RUNNING) <= 3
-            if killed < 10:
-                killed += len(await database.fetch(KILL_ONE))
-    runs = [tuple(row) for row in await database.fetch(RUNS)]
-    assert len(runs) >= 60
+
+    async def look() -> None:
+        for _ in range(20):
+            assert await database.fetch_value(RUNNING) <= 3
+
+    async with Database(database_url, flaky_options(8)) as flaky:
+        killed = await run_killing([Node(flaky, database, job) for _ in range(8)], 10, look)
+    ran = await runs(database)
+    assert len(ran) >= 60
     assert killed > 0
-    assert most_at_once(runs) <= 3
-
-
-def most_at_once(runs: Sequence[tuple[datetime, datetime]]) -> int:
-    steps = sorted([(end, -1) for _, end in runs] + [(start, 1) for start, _ in runs])
-    now = most = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
+    assert most_at_once(ran) <= 3

@@ -1,11 +1,8 @@
 """A rate is kept in every window, whoever admits, claims and dies; nobody can save up starts."""
 
-import asyncio
 import random
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-import asyncpg
 import pytest
 
 from foliot.core.ids import WorkerId
@@ -17,14 +14,13 @@ from foliot.scheduler.release import OPENING_SECONDS_MIN, PAUSE_SECONDS, Admit
 from foliot.scheduler.retain import Retain
 from foliot.store.admitting import admit_held, put_limits
 from foliot.store.claiming import Claim, ClaimRequest, claim
-from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.finishing import Outcome, finish
 from foliot.store.forgetting import Forgotten, forget_starts
 from foliot.store.releasing import release_due
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
+from foliot.testing.flaky_nodes import FlakyNode, flaky_options, run_killing
 from foliot.testing.rows import (
     DEFAULT_TENANT,
     NOW,
@@ -35,22 +31,12 @@ from foliot.testing.rows import (
     make_job,
     make_worker,
 )
+from foliot.testing.spans import most_within
 
 SECOND = timedelta(seconds=1)
 STARTS = sql("select key, at, started from foliot.rate_starts order by key, at")
-LEFT = sql("select count(*) from foliot.executions")
 # Every claim that was ever made, of rows that live and that are over.
 CLAIMS = sql("select at, started from foliot.rate_starts")
-RESCUE = sql("""
-update foliot.executions e
-   set status = 'QUEUED', worker_id = null, claimed_at = null, rank = null,
-       available_at = clock_timestamp()
- where e.worker_id = $1
-""")
-KILL_ONE = sql(
-    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
-    " and application_name = 'flaky' and state = 'active' order by random() limit 1"
-)
 
 
 async def limited_job(database: Database, count: int, seconds: float) -> JobRow:
@@ -247,30 +233,21 @@ async def test_forgetting_starts_goes_by_batches_over_all_keys(database: Databas
     assert await database.fetch(STARTS) == []
 
 
-class Node:
-    """Admits, claims, ends and releases, and now and then loses its connection in the middle."""
+class Node(FlakyNode):
+    """Admits, claims, ends and releases."""
 
     def __init__(self, flaky: Database, steady: Database, job: JobRow, seed: int) -> None:
-        self.flaky, self.steady, self.job = flaky, steady, job
-        self.random = random.Random(seed)
+        super().__init__(flaky, steady)
+        self.job, self.random = job, random.Random(seed)
 
-    async def run(self) -> None:
-        while await self.steady.fetch_value(LEFT):
-            worker = await make_worker(self.steady)
-            try:
-                await self.work(worker)
-            except (CommitUnknown, DatabaseUnreachable, TransactionConflict):
-                await self.steady.execute(RESCUE, worker)
-
-    async def work(self, worker: WorkerId) -> None:
+    async def take_turn(self, worker: WorkerId) -> None:
         events = [ExecutionEvent.SUCCEED, ExecutionEvent.SUCCEED, ExecutionEvent.RETRY]
-        while await self.flaky.fetch_value(LEFT):
-            await admit_held(self.flaky)
-            wanted = ClaimRequest(worker, "default", [self.job.lane_id], self.random.randint(1, 5))
-            for mine in await claim(self.flaky, wanted):
-                outcome = Outcome(mine.execution_id, mine.fence, self.random.choice(events))
-                await finish(self.flaky, worker, [outcome])
-            await release_due(self.flaky)
+        await admit_held(self.flaky)
+        wanted = ClaimRequest(worker, "default", [self.job.lane_id], self.random.randint(1, 5))
+        for mine in await claim(self.flaky, wanted):
+            outcome = Outcome(mine.execution_id, mine.fence, self.random.choice(events))
+            await finish(self.flaky, worker, [outcome])
+        await release_due(self.flaky)
 
 
 @pytest.mark.timeout(60)
@@ -280,24 +257,13 @@ async def test_no_window_has_more_starts_than_the_rate_whoever_is_killed(
     """Four nodes that admit and claim at once: 40 executions, 8 in any fifth of a second."""
     job = await limited_job(database, 8, 0.2)
     await waiting(database, job, 40)
-    killed = 0
-    options = ConnectionOptions(max_connections=4, application_name="flaky")
-    async with Database(database_url, options) as flaky, asyncio.TaskGroup() as group:
-        nodes = [group.create_task(Node(flaky, database, job, n).run()) for n in range(4)]
-        while not all(node.done() for node in nodes):
-            await SystemClock().sleep(0.01)
-            if killed < 5:
-                killed += len(await database.fetch(KILL_ONE))
+
+    async def look() -> None:
+        await SystemClock().sleep(0.01)
+
+    async with Database(database_url, flaky_options(4)) as flaky:
+        killed = await run_killing([Node(flaky, database, job, n) for n in range(4)], 5, look)
     claims = await database.fetch(CLAIMS)
     assert sum(row["started"] for row in claims) >= 40
     assert killed > 0
     assert most_within(claims, timedelta(seconds=0.2)) <= 8
-
-
-def most_within(claims: Sequence[asyncpg.Record], period: timedelta) -> int:
-    """The most starts in any window of this length, without the moment at its end."""
-    starts: list[tuple[datetime, int]] = [(row["at"], row["started"]) for row in claims]
-    return max(
-        sum(started for at, started in starts if first <= at < first + period)
-        for first, _ in starts
-    )

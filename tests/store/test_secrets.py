@@ -9,9 +9,8 @@ from foliot.core.errors import SecretNotFound
 from foliot.core.ids import TenantId
 from foliot.runtime.envelope import Keyring
 from foliot.store.database import Database
+from foliot.store.sealed_rows import PAGE_ROWS, Resealed
 from foliot.store.secrets import (
-    PAGE_ROWS,
-    Resealed,
     count_secrets,
     delete_secret,
     find_secret,

@@ -9,44 +9,23 @@ import pytest
 from foliot.api.hinting import tell_of_cancels, tell_of_executions
 from foliot.core.ids import ExecutionId, JobId, TenantId
 from foliot.core.limits import key_limit
-from foliot.core.model import ConcurrencyLimit, HandlerTarget, RetryPolicy, Trigger
+from foliot.core.model import ConcurrencyLimit, HandlerTarget, RetryPolicy
 from foliot.core.states import TERMINAL, ExecutionState
 from foliot.runtime.chance import fresh_id
 from foliot.settings import Settings
 from foliot.store.cancelling import Cancellation
-from foliot.store.claiming import ClaimedExecution, Instructions
+from foliot.store.claiming import Instructions
 from foliot.store.enqueuing import Wanted
 from foliot.store.job_references import JobReference
+from foliot.testing.claimed import a_claimed
 from foliot.testing.loopback import Loopback
 from foliot.testing.rows import NOW
 from foliot.transport.port import Matter
 from foliot.wiring.hints import direct_url
 from foliot.worker.telling import matters_of
 
-CLAIMED = ClaimedExecution(
-    execution_id=ExecutionId(fresh_id()),
-    fence=1,
-    tenant_id=TenantId(fresh_id()),
-    job_id=JobId(fresh_id()),
-    job_version=1,
-    job_name="job",
-    tags=(),
-    labels={},
-    trigger=Trigger.SCHEDULE,
+CLAIMED = a_claimed(
     queue="mail",
-    priority=5,
-    scheduled_time=NOW,
-    available_at=NOW,
-    claimed_at=NOW,
-    attempt_number=1,
-    crash_count=0,
-    run_alone=False,
-    cancel_requested_at=None,
-    idempotency_key="key",
-    retry_of=None,
-    dag_run_id=None,
-    trace_id=None,
-    payload=None,
     instructions=Instructions(HandlerTarget("work"), RetryPolicy(), 1.0, 1.0, holds_overlaps=True),
     limited=True,
     followed=True,

@@ -6,22 +6,20 @@ from uuid import UUID
 
 import pytest
 
-from foliot.core.ids import ExecutionId, JobId, TenantId, WorkerId
+from foliot.core.ids import WorkerId
 from foliot.core.model import (
     ErrorType,
     Failure,
-    HandlerTarget,
     HttpTarget,
-    RetryPolicy,
     TargetType,
-    Trigger,
 )
 from foliot.core.retry import DeadLetterReason
 from foliot.core.states import ExecutionEvent
-from foliot.store.claiming import ClaimedExecution, Instructions
+from foliot.store.claiming import ClaimedExecution
 from foliot.store.finishing import Outcome
 from foliot.store.handing_over import HandOver
 from foliot.store.rescuing import Verdict
+from foliot.testing.claimed import INSTRUCTIONS, a_claimed
 from foliot.worker.tasks import (
     Cancelled,
     Crashed,
@@ -41,33 +39,7 @@ FACTS = Facts(WORKER, chance=0.5, started_at=NOON)
 BROKEN = Failure(ErrorType.HANDLER_ERROR, "broken")
 LATE = Failure(ErrorType.TIMEOUT, "too late")
 DIED = Failure(ErrorType.WORKER_LOST, "killed by signal 11")
-INSTRUCTIONS = Instructions(HandlerTarget("work"), RetryPolicy(), 300.0, 30.0)
-CLAIMED = ClaimedExecution(
-    execution_id=ExecutionId(UUID(int=1)),
-    fence=3,
-    tenant_id=TenantId(UUID(int=2)),
-    job_id=JobId(UUID(int=4)),
-    job_version=1,
-    job_name="report",
-    tags=("a",),
-    labels={"k": "v"},
-    trigger=Trigger.SCHEDULE,
-    queue="default",
-    priority=5,
-    scheduled_time=NOON,
-    available_at=NOON,
-    claimed_at=NOON,
-    attempt_number=1,
-    crash_count=0,
-    run_alone=False,
-    cancel_requested_at=None,
-    idempotency_key="key",
-    retry_of=None,
-    dag_run_id=None,
-    trace_id=None,
-    payload={"n": 1},
-    instructions=INSTRUCTIONS,
-)
+CLAIMED = a_claimed(scheduled_time=NOON, available_at=NOON, claimed_at=NOON)
 
 
 def outcome(ended: Ended, claimed: ClaimedExecution = CLAIMED, facts: Facts = FACTS) -> Outcome:

@@ -15,9 +15,10 @@ import asyncpg
 
 from foliot.core.errors import SecretNotFound
 from foliot.core.ids import TenantId
-from foliot.runtime.envelope import Keyring, Sealed, Unopenable, context_of
+from foliot.runtime.envelope import Keyring, Unopenable, context_of
 from foliot.store.database import Database
 from foliot.store.errors import TransactionConflict
+from foliot.store.sealed_rows import Resealed, SealedRows, columns_of, reseal, sealed_of
 from foliot.store.statements import statement
 
 _COUNT: Final = statement("secrets/count")
@@ -29,9 +30,7 @@ _PUT: Final = statement("secrets/put")
 _READ_SEALED: Final = statement("secrets/read_sealed")
 _REWRAP: Final = statement("secrets/rewrap")
 
-PAGE_ROWS: Final = 100
 _TRIES: Final = 5
-_FIRST: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,6 @@ class OpenedSecrets:
     unopenable: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Resealed:
-    """`left` counts rows that do not open and stay as they are."""
-
-    changed: int = 0
-    left: int = 0
-
-
 async def put_secret(
     database: Database,
     keyring: Keyring,
@@ -76,8 +67,7 @@ async def put_secret(
             known = await session.fetch_row(_FIND, *place)
             version = 1 if known is None else known["version"] + 1
             sealed = keyring.seal(value.encode(), _context(*place, version))
-            columns = (version, sealed.key_id, sealed.nonce, sealed.ciphertext)
-            row = await session.fetch_row(_PUT, *place, *columns, now)
+            row = await session.fetch_row(_PUT, *place, version, *columns_of(sealed), now)
         if row is not None:
             return _stored(row)
     raise TransactionConflict("others write the same secret", "40001", _PUT.name)
@@ -126,7 +116,7 @@ async def open_secrets(
             unopenable[name] = "this worker has no keys: set FOLIOT_SECRET_KEYS"
             continue
         try:
-            opened = keyring.open(_sealed(row), _context(tenant_id, name, row["version"]))
+            opened = keyring.open(sealed_of(row), _context(tenant_id, name, row["version"]))
         except Unopenable as refused:
             unopenable[name] = str(refused)
         else:
@@ -137,36 +127,15 @@ async def open_secrets(
 
 
 async def reseal_secrets(database: Database, keyring: Keyring) -> Resealed:
-    """Put every secret of every tenant under the newest key, page by page. Whoever reads meanwhile
-    finds it under one or the other; what is written meanwhile is under the newest anyway."""
-    changed = left = 0
-    place: tuple[UUID, str] = (_FIRST, "")
-    while rows := await database.fetch(_LIST_SEALED, *place, PAGE_ROWS):
-        for row in rows:
-            if row["key_id"] == keyring.newest:
-                continue
-            try:
-                changed += await _rewrap(database, keyring, row)
-            except Unopenable:
-                left += 1
-        place = (rows[-1]["tenant_id"], rows[-1]["name"])
-    return Resealed(changed, left)
-
-
-async def _rewrap(database: Database, keyring: Keyring, row: asyncpg.Record) -> int:
-    key = (row["tenant_id"], row["name"], row["version"])
-    sealed = keyring.rewrap(_sealed(row), _context(*key))
-    columns = (sealed.key_id, sealed.nonce, sealed.ciphertext)
-    return await database.execute(_REWRAP, *key, row["nonce"], *columns)
+    return await reseal(database, keyring, _ROWS)
 
 
 def _context(tenant_id: UUID, name: str, version: int) -> bytes:
     return context_of("secret", tenant_id, name, version)
 
 
-def _sealed(row: asyncpg.Record) -> Sealed:
-    return Sealed(row["key_id"], row["nonce"], row["ciphertext"])
-
-
 def _stored(row: asyncpg.Record) -> StoredSecret:
     return StoredSecret(row["name"], row["version"], row["created_at"], row["updated_at"])
+
+
+_ROWS: Final = SealedRows(_LIST_SEALED, _REWRAP, "name", "", ("name", "version"), _context)

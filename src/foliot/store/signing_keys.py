@@ -15,10 +15,10 @@ import asyncpg
 
 from foliot.core.ids import TenantId
 from foliot.runtime.chance import random_key
-from foliot.runtime.envelope import Keyring, Sealed, Unopenable, context_of
+from foliot.runtime.envelope import Keyring, Unopenable, context_of
 from foliot.store.database import Database
 from foliot.store.errors import TransactionConflict
-from foliot.store.secrets import PAGE_ROWS, Resealed
+from foliot.store.sealed_rows import Resealed, SealedRows, columns_of, reseal, sealed_of
 from foliot.store.statements import statement
 
 _ADD: Final = statement("signing_keys/add")
@@ -29,7 +29,6 @@ _REWRAP: Final = statement("signing_keys/rewrap")
 
 GRACE_SECONDS: Final = 86_400.0
 _TRIES: Final = 5
-_FIRST: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ async def rotate_signing_key(
         async with database.transaction(tenant_id) as session:
             known = await session.fetch(_LIST_NUMBERS, tenant_id)
             number = 1 + (known[0]["number"] if known else 0)
-            columns = _columns(keyring.seal(key, _context(tenant_id, number)))
+            columns = columns_of(keyring.seal(key, _context(tenant_id, number)))
             row = await session.fetch_row(_ADD, tenant_id, number, *columns, grace_seconds, now)
         if row is not None:
             return StoredSigningKey(*row), key
@@ -100,7 +99,7 @@ async def open_signing_keys(
     Unopenable."""
     rows = await database.fetch(_READ_SEALED, tenant_id, now)
     if rows[0]["number"] is None and keyring is not None:
-        columns = _columns(keyring.seal(random_key(), _context(tenant_id, 1)))
+        columns = columns_of(keyring.seal(random_key(), _context(tenant_id, 1)))
         await database.fetch_row(_ADD, tenant_id, 1, *columns, GRACE_SECONDS, now)
         rows = await database.fetch(_READ_SEALED, tenant_id, now)
     found = [row for row in rows if row["number"] is not None]
@@ -111,25 +110,7 @@ async def open_signing_keys(
 
 
 async def reseal_signing_keys(database: Database, keyring: Keyring) -> Resealed:
-    """Put every signing key of every tenant under the newest key, page by page."""
-    changed = left = 0
-    place: tuple[UUID, int] = (_FIRST, 0)
-    while rows := await database.fetch(_LIST_SEALED, *place, PAGE_ROWS):
-        for row in rows:
-            if row["key_id"] == keyring.newest:
-                continue
-            try:
-                changed += await _rewrap(database, keyring, row)
-            except Unopenable:
-                left += 1
-        place = (rows[-1]["tenant_id"], rows[-1]["number"])
-    return Resealed(changed, left)
-
-
-async def _rewrap(database: Database, keyring: Keyring, row: asyncpg.Record) -> int:
-    place = (row["tenant_id"], row["number"])
-    sealed = keyring.rewrap(_sealed(row), _context(*place))
-    return await database.execute(_REWRAP, *place, row["nonce"], *_columns(sealed))
+    return await reseal(database, keyring, _ROWS)
 
 
 def _opened(
@@ -137,7 +118,7 @@ def _opened(
 ) -> tuple[OpenedSigningKey, ...]:
     return tuple(
         OpenedSigningKey(
-            keyring.open(_sealed(row), _context(tenant_id, row["number"])), row["ends_at"]
+            keyring.open(sealed_of(row), _context(tenant_id, row["number"])), row["ends_at"]
         )
         for row in rows
     )
@@ -147,9 +128,4 @@ def _context(tenant_id: UUID, number: int) -> bytes:
     return context_of("signing key", tenant_id, number)
 
 
-def _columns(sealed: Sealed) -> tuple[object, ...]:
-    return (sealed.key_id, sealed.nonce, sealed.ciphertext)
-
-
-def _sealed(row: asyncpg.Record) -> Sealed:
-    return Sealed(row["key_id"], row["nonce"], row["ciphertext"])
+_ROWS: Final = SealedRows(_LIST_SEALED, _REWRAP, "number", 0, ("number",), _context)

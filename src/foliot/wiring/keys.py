@@ -6,7 +6,8 @@ from foliot.runtime.envelope import Keyring
 from foliot.runtime.key_file import kept_secret_keys, provide_secret_keys
 from foliot.settings import Settings, variable
 from foliot.store.database import Database
-from foliot.store.secrets import Resealed, reseal_secrets
+from foliot.store.sealed_rows import Resealed
+from foliot.store.secrets import reseal_secrets
 from foliot.store.signing_keys import reseal_signing_keys
 from foliot.wiring.connections import connection_options
 
@@ -29,8 +30,7 @@ def opening_keyring(settings: Settings) -> Keyring | None:
 async def reseal_all(settings: Settings, url: str, keyring: Keyring) -> Resealed:
     async with Database(url, connection_options(settings, "foliot db reseal")) as database:
         secrets = await reseal_secrets(database, keyring)
-        keys = await reseal_signing_keys(database, keyring)
-    return Resealed(secrets.changed + keys.changed, secrets.left + keys.left)
+        return secrets + await reseal_signing_keys(database, keyring)
 
 
 def local_keys(settings: Settings) -> dict[str, str]:

@@ -139,11 +139,12 @@ class _LocalServer:
         environ = {**self._database(), **local_openings(self._settings)}
         if self._settings.metrics_port is not None:
             environ[METRICS_PORT] = "0"  # one port cannot be that of several roles
-        await self._start_api(environ)
+        opening = {**environ, **local_keys(self._settings)}  # for those that seal or open
+        await self._start_api(opening)
         scheduler = self._child(["server", "--role", "scheduler"], environ=environ)
         await self._supervisor.start("scheduler", scheduler)
         await self._wait_until_ready()
-        await self._start_worker(environ)
+        await self._start_worker(opening)
         for line in greeting(self._facts()):
             self._say(line)
         await asyncio.Event().wait()
@@ -154,7 +155,7 @@ class _LocalServer:
         key = given.get_secret_value() if given else provide_key(self._settings.data_dir)
         api = self._child(
             arguments,
-            environ={**environ, KEY: key, **local_keys(self._settings)},
+            environ={**environ, KEY: key},
             pass_fds=[self._listener.fileno()],
         )
         await self._supervisor.start("api", api)
@@ -165,7 +166,6 @@ class _LocalServer:
         if "queues" not in self._settings.model_fields_set:
             arguments += ["--queues", "*"]
         grace_seconds = self._settings.drain_seconds + GRACE_SECONDS
-        environ = {**environ, **local_keys(self._settings)}
         worker = self._child(arguments, environ=environ, grace_seconds=grace_seconds)
         await self._supervisor.start("worker", worker)
 
