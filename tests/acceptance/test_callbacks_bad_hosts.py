@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import struct
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import repeat
@@ -368,7 +367,6 @@ async def test_a_probe_that_is_cancelled_is_not_waited_for() -> None:
         assert isinstance(await runner.run(a_call(there.url), Heard()), Succeeded)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of open files are POSIX")
 async def test_a_worker_without_sockets_blames_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(*_: object, **__: object) -> socket.socket:
         raise OSError(24, "Too many open files")
