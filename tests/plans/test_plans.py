@@ -111,6 +111,7 @@ HOT: Final = {
     "executions/claim_ready anew": Hot(hot.claim_anew, BATCH, 1_500, 4_000),
     "executions/claim_ready for one tenant": Hot(hot.claim_for_one, BATCH, 1_500, 4_000),
     "executions/enqueue": Hot(hot.enqueue_batch, BATCH, 2_000, 10_000),
+    "executions/enqueue of a few": Hot(hot.enqueue_few, 10, 800, 1_400),
     "executions/enqueue of the past": Hot(hot.enqueue_the_past, BATCH, 1_000, 10_000),
     "executions/enqueue once more": Hot(hot.enqueue_batch, BATCH, 20, 100, repeated=True),
     "executions/expire": Hot(constantly(BATCH, "{}", "late", NOW), BATCH, 1_600, 6_000),

@@ -35,14 +35,13 @@ class Hint:
 
     async def wait(self, seconds: float, clock: Clock) -> None:
         """Until the next hint, also one given before, and for `seconds` at the most."""
-        waiting = asyncio.create_task(self._event.wait())
         pausing = asyncio.create_task(clock.sleep(seconds))
+        pausing.add_done_callback(lambda _: self._event.set())
         try:
-            await asyncio.wait({waiting, pausing}, return_when=asyncio.FIRST_COMPLETED)
+            await self._event.wait()
         finally:
-            waiting.cancel()
             pausing.cancel()
-            await asyncio.wait({waiting, pausing})
+            await asyncio.wait({pausing})
         self._event.clear()
 
 

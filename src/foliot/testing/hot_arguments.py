@@ -148,6 +148,15 @@ def request(batch: Batch) -> Request:
 
 
 async def enqueue_batch(batch: Batch) -> Arguments:
+    return await enqueue_first(batch.size, batch)
+
+
+async def enqueue_few(batch: Batch) -> Arguments:
+    """So few that nothing is planned for them anew."""
+    return await enqueue_first(10, batch)
+
+
+async def enqueue_first(count: int, batch: Batch) -> Arguments:
     """Each with a key that is unique, and under a concurrency key of its own."""
     wanted = [
         Wanted(
@@ -155,7 +164,7 @@ async def enqueue_batch(batch: Batch) -> Arguments:
             unique_key=str(number),
             concurrency=key_limit(DEFAULT_TENANT, str(number), 7) if number % 2 else None,
         )
-        for job_id, number in jobs(batch, "idle")
+        for job_id, number in jobs(batch, "idle")[:count]
     ]
     return await sent_by(enqueue(Recorder(), request(batch), wanted, NOW))
 
