@@ -12,7 +12,7 @@ from foliot.store.database import Database
 from foliot.store.finishing import Outcome, finish
 from foliot.store.request_keys import ABANDONED_SECONDS
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import make_tenant, make_worker
 from foliot.testing.web import KEY, Client, client_of
 
@@ -171,7 +171,7 @@ async def test_what_was_done_and_could_not_be_told_is_not_done_twice(
     words, body = READ_FOR_THE_ANSWER[path]
     await client_of(database).post("/v1/jobs", {"name": "other"})
     before = len((await client_of(database).get(path)).body["items"])
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         client = client_of(far)
         proxy.cut_at(words, deliver=False)
         lost = await client.post(path, body, idempotency_key="k")
@@ -189,7 +189,7 @@ async def test_nobody_is_told_that_nothing_was_changed_when_it_was(
 ) -> None:
     words, body = READ_FOR_THE_ANSWER[path]
     await client_of(database).post("/v1/jobs", {"name": "other"})
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         proxy.cut_at(words, deliver=False)
         lost = await client_of(far).post(path, body)
     assert lost.status == 503

@@ -11,9 +11,9 @@ import pytest
 
 from foliot.testing.database import sql
 from foliot.testing.engine import LONG, SECOND, Engine, check_every_second
+from foliot.testing.wrong_clock import LIBRARY, clock_off_by
 
 ZOO: Final = Path(__file__).parent / "zoo"
-LIBRARY: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 WATCHED_SECONDS: Final = 60 if LONG else 18  # longer than a worker may be silent
 EVERY_SECOND: Final = {
     "type": "CRON",
@@ -26,15 +26,6 @@ WORKERS: Final = sql("select status from foliot.workers where capacity > 0")
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="needs libfaketime (apt-get install faketime)"
 )
-
-
-def clock_off_by(seconds: int) -> dict[str, str]:
-    """The environment of a process whose wall clock is wrong. What it measures time by is right."""
-    return {
-        "LD_PRELOAD": str(LIBRARY),
-        "FAKETIME": f"{seconds:+}s",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
 
 
 @pytest.mark.parametrize("off", [300, -300] if LONG else [300])

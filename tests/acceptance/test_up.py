@@ -21,7 +21,7 @@ from foliot.testing.commands import (
     is_alive,
 )
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.visitor import Visitor
 
 
@@ -250,8 +250,8 @@ def test_a_second_ctrl_c_ends_even_a_frozen_database(open_folder: Path) -> None:
 async def test_a_database_lost_while_migrating_is_migrated_again(
     open_folder: Path, empty_database_url: str
 ) -> None:
-    async with DatabaseProxy(empty_database_url) as proxy:
-        proxy.cut_at(b"commit", deliver=True)
+    async with NodeProxy(empty_database_url) as proxy:
+        proxy.lose_next_commit_answer()
         environ = clean_environ(FOLIOT_DATABASE_URL=proxy.url)
         place = ["--data-dir", str(open_folder / "data"), "--port", "0"]
         with foliot("up", *place, environ=environ) as command:

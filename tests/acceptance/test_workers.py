@@ -23,7 +23,7 @@ from foliot.testing.commands import (
     is_alive,
 )
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import ExecutionRow, make_executions, make_job
 from foliot.testing.soon import soon
 
@@ -165,7 +165,7 @@ async def test_told_twice_a_worker_does_not_wait_for_a_database_that_is_silent(
 ) -> None:
     place = Place(open_folder, database_url)
     await queue_up(database, 1)
-    async with DatabaseProxy(database_url) as proxy:
+    async with NodeProxy(database_url) as proxy:
         place.url = proxy.url
         with place.worker() as worker:
             pids = await asyncio.to_thread(place.until_begun, 1)
@@ -231,7 +231,7 @@ async def test_a_claim_whose_answer_is_lost_runs_all_the_same(
 ) -> None:
     place = Place(open_folder, database_url)
     place.let_go()
-    async with DatabaseProxy(database_url) as proxy:
+    async with NodeProxy(database_url) as proxy:
         # Of all that a worker of every queue sends, only the claim names one.
         proxy.cut_at(b"far-away", deliver=True)
         place.url = proxy.url

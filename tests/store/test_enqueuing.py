@@ -15,7 +15,7 @@ from foliot.store.database import Database
 from foliot.store.enqueuing import Enqueued, Outcome, Request, Wanted, backfill, enqueue
 from foliot.store.errors import CommitUnknown
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import (
     DEFAULT_TENANT,
     NOW,
@@ -164,7 +164,7 @@ async def test_a_request_whose_answer_was_lost_is_done_once(
     database: Database, database_url: str, delivered: bool
 ) -> None:
     job = await make_job(database)
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         proxy.cut_at(b"r-lost", deliver=delivered)
         with pytest.raises(CommitUnknown):
             await enqueue(far, request("r-lost"), [Wanted(job.job_id)], NOW)

@@ -18,7 +18,7 @@ from foliot.store.errors import TransactionConflict
 from foliot.store.finishing import FinishReport, Outcome, finish, settle
 from foliot.store.statements import statement
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import DEFAULT_TENANT, NOW, ExecutionRow, make_worker
 from foliot.testing.running import counts, make_running, until_blocked
 
@@ -40,7 +40,7 @@ async def test_after_an_unknown_commit_each_is_looked_up_and_written_once(
         ended(row, event, result="needle", dead_letter=DeadLetterReason.EXHAUSTED, failure=FAILURE)
         for row, event in zip(rows, events, strict=True)
     ]
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         proxy.cut_at(b"needle", deliver=delivered)
         report = await finish(far, worker, outcomes)
     states = (

@@ -18,7 +18,7 @@ from foliot.store.errors import CommitUnknown, DatabaseError, StatementFailed, T
 from foliot.store.firing import Fire, Fired, JobFire, fire_batch, fire_in
 from foliot.store.staging import settle_due, stage_due
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, make_execution, make_job
 
 SECOND = timedelta(seconds=1)
@@ -137,7 +137,7 @@ async def test_a_replay_after_an_unknown_commit_changes_nothing(
     await fire_batch(database, [warm])
     job = await make_job(database, CATCH_UP, created_at=NOW - timedelta(days=1))
     batch = await settled(database, NOW + timedelta(minutes=5))
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         # Again and to no effect, so that the statement is prepared there.
         await fire_batch(far, [warm])
         proxy.cut_at(job.job_id.bytes, deliver=True)

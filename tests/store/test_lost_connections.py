@@ -11,7 +11,8 @@ from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseRefused, DatabaseUnreachable
 from foliot.store.session import KEEPALIVE, keep_alive
 from foliot.testing.database import DatabaseFactory, sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.points import Point, When
+from foliot.testing.proxy import NodeProxy
 
 INSERT = sql("insert into foliot.notes values ($1)")
 NOTES = sql("select array_agg(note) from foliot.notes")
@@ -40,16 +41,16 @@ async def notes(database: Database) -> Database:
     return database
 
 
-@pytest.mark.parametrize(("delivered", "kept"), [(True, ["one"]), (False, None)])
+@pytest.mark.parametrize(("when", "kept"), [("after", ["one"]), ("before", None)])
 async def test_a_connection_lost_in_commit_leaves_the_outcome_to_be_read(
-    notes: Database, database_url: str, delivered: bool, kept: list[str] | None
+    notes: Database, database_url: str, when: When, kept: list[str] | None
 ) -> None:
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
 
         async def work() -> None:
             async with far.transaction() as session:
                 await session.execute(INSERT, "one")
-                proxy.cut_at(b"commit", deliver=delivered)
+                proxy.at_point(Point(when, "commit"), cut=True)
 
         with pytest.raises(CommitUnknown):
             await work()
@@ -60,12 +61,12 @@ async def test_a_connection_lost_in_commit_leaves_the_outcome_to_be_read(
 async def test_a_connection_lost_before_commit_has_changed_nothing(
     notes: Database, database_url: str
 ) -> None:
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
 
         async def work() -> None:
             async with far.transaction() as session:
                 await session.execute(INSERT, "one")
-                proxy.cut_at(b"cut here", deliver=True)
+                proxy.at_point(Point("inside", words=b"cut here"), cut=True)
                 await session.execute(sql("select 'cut here'"))
 
         with pytest.raises(DatabaseUnreachable):
@@ -76,7 +77,7 @@ async def test_a_connection_lost_before_commit_has_changed_nothing(
 async def test_a_statement_of_its_own_is_a_commit_of_its_own(
     notes: Database, database_url: str
 ) -> None:
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         proxy.cut_at(b"alone", deliver=True)
         with pytest.raises(CommitUnknown):
             await far.execute(INSERT, "alone")
@@ -87,12 +88,12 @@ async def test_a_lost_connection_that_was_overlooked_does_not_come_back(
     notes: Database, database_url: str
 ) -> None:
     """The pool has taken the broken connection back while its session is still in use."""
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
 
         async def work() -> None:
             async with far.transaction() as session:
                 await session.execute(INSERT, "one")
-                proxy.cut_at(b"cut here", deliver=True)
+                proxy.at_point(Point("inside", words=b"cut here"), cut=True)
                 for _ in range(2):
                     with pytest.raises(DatabaseUnreachable):
                         await session.execute(sql("select 'cut here'"))
@@ -135,7 +136,7 @@ async def test_a_connection_to_a_standby_is_given_up_for_a_new_one(
 
 async def test_a_server_that_falls_silent_is_given_up_in_time(database_url: str) -> None:
     options = ConnectionOptions(command_seconds=0.2, connect_seconds=0.2, acquire_seconds=0.5)
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url, options) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url, options) as far:
         async with far.connection() as session:
             proxy.fall_silent()
             began = time.monotonic()
@@ -204,7 +205,7 @@ async def test_every_tcp_connection_has_keepalives(
 ) -> None:
     wires: list[socket.socket] = []
     monkeypatch.setattr("foliot.store.session.keep_alive", wires.append)
-    async with DatabaseProxy(database_url) as proxy, connect(proxy.url):
+    async with NodeProxy(database_url) as proxy, connect(proxy.url):
         assert [wire.family for wire in wires] == [socket.AF_INET]
 
 

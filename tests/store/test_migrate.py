@@ -25,7 +25,7 @@ from foliot.store.migration_files import Migration, packaged_migrations
 from foliot.store.safety import missing_safety
 from foliot.store.session import transaction
 from foliot.testing.database import DatabaseFactory, sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 
 CLOCK = SystemClock()
 FIRST = packaged_migrations()[0]
@@ -286,8 +286,8 @@ async def test_a_backend_killed_while_migrating_leaves_nothing_behind(
 async def test_an_unknown_commit_of_a_migration_is_settled_by_asking_again(
     empty_database_url: str,
 ) -> None:
-    async with DatabaseProxy(empty_database_url) as proxy:
-        proxy.cut_at(b"commit", deliver=True)
+    async with NodeProxy(empty_database_url) as proxy:
+        proxy.lose_next_commit_answer()
         with pytest.raises(CommitUnknown):
             await migrate(proxy.url, CLOCK, migrations=PLAN)
         assert await migrate(proxy.url, CLOCK, migrations=PLAN) == (

@@ -15,7 +15,7 @@ from foliot.store.statements import every_statement
 from foliot.store.tenancy import TENANT_ROLE
 from foliot.testing.database import DatabaseFactory, sql
 from foliot.testing.pooler import is_wanted
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 
 CLIENTS = 16
 ROUNDS = 25
@@ -129,7 +129,7 @@ async def test_a_line_that_is_cut_while_it_is_prepared_is_no_connection(database
             pass
 
     for opening in (by_itself, in_a_pool):
-        async with DatabaseProxy(database_url) as proxy:
+        async with NodeProxy(database_url) as proxy:
             proxy.cut_at(READ_ARRAYS.encode(), deliver=False)
             with pytest.raises(DatabaseUnreachable):
                 await opening(proxy.url)

@@ -18,7 +18,8 @@ from foliot.store.finishing import Outcome, finish
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
 from foliot.testing.following import end_one, live_of, make_child, make_parent
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.points import Point, When
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, make_worker
 
 SECOND = timedelta(seconds=1)
@@ -69,19 +70,19 @@ async def test_skips_are_told_apart(database: Database) -> None:
         assert await trade.run_once(at) == followed
 
 
-@pytest.mark.parametrize("delivered", [False, True])
+@pytest.mark.parametrize(("when", "fired"), [("before", 1), ("after", 0)])
 async def test_a_commit_that_is_not_confirmed_loses_nothing_and_doubles_nothing(
-    database: Database, database_url: str, delivered: bool
+    database: Database, database_url: str, when: When, fired: int
 ) -> None:
     parent = await make_parent(database)
     child = await make_child(database, After((parent.job_id,)))
     await end_one(database, parent)
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
-        proxy.cut_at(b"commit", deliver=delivered)
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
+        proxy.at_point(Point(when, "commit"), cut=True)
         trade = FireAfter(far, ManualClock())
         with pytest.raises((CommitUnknown, DatabaseUnreachable)):
             await trade.run_once(NOW)
-        assert (await trade.run_once(NOW)).fired == (0 if delivered else 1)
+        assert (await trade.run_once(NOW)).fired == fired
     assert len(await live_of(database, child.job_id)) == 1
 
 

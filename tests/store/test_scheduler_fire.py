@@ -19,7 +19,7 @@ from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.store.job_rows import StoredJob, get
 from foliot.testing.database import sql
 from foliot.testing.jobs import create_job, new_job, outcomes
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, JobRow, make_job
 from foliot.testing.schedulers import ManualScheduler
 
@@ -226,7 +226,7 @@ async def test_a_paused_job_needs_no_withdrawal(database: Database) -> None:
 
 
 async def test_a_lost_answer_is_fired_again_and_passed_over(database_url: str) -> None:
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as database:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as database:
         warm, job = await create(database, every(1)), await create(database, every(2))
         node = await ready(database)
         await node.stage(at(0))

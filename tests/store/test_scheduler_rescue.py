@@ -18,7 +18,7 @@ from foliot.store.statements import Statement
 from foliot.store.workers import beat
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, make_executions, make_job, make_worker
 from foliot.testing.running import make_running
 
@@ -107,7 +107,7 @@ async def test_heartbeats_that_resume_after_an_outage_save_everything(
     living = await hold(database, 2)
     silent = await hold(database, 1)
     unprepared = ConnectionOptions(prepare=False)
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url, unprepared) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url, unprepared) as far:
         node = Scheduler(far)
         await node.watch(-20, 0)
         proxy.cut_at(b"writable", deliver=False)

@@ -12,7 +12,7 @@ from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.store.shards import Renewal, read_leases, renew, take
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, fresh_id
 from foliot.testing.schedulers import ManualScheduler
 
@@ -157,7 +157,7 @@ async def test_a_wire_that_was_cut_begins_the_watch_anew(
     database_url: str, database: Database
 ) -> None:
     one = ManualScheduler(database)
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         two = ManualScheduler(far)
         await passes(0, 12, one, two)
         proxy.cut_at(two.node.id.bytes, deliver=False)

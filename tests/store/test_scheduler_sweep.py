@@ -17,7 +17,7 @@ from foliot.scheduler.sweep import SweepReport
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
 from foliot.testing.database import sql
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import NOW, JobRow, fresh_id, make_job
 from foliot.testing.running import until_blocked
 from foliot.testing.schedulers import ManualScheduler
@@ -174,12 +174,12 @@ async def test_after_an_outage_a_first_look_is_only_a_look(
     database_url: str, owner: ManualScheduler, database: Database
 ) -> None:
     assert owner.shards.owned
-    async with DatabaseProxy(database_url) as proxy, Database(proxy.url) as far:
+    async with NodeProxy(database_url) as proxy, Database(proxy.url) as far:
         node = ManualScheduler(far)
         await node.share(NOW)
         await look(node, 0)
         await make_due(database, 1)
-        proxy.cut_at(b"\0", deliver=False)
+        proxy.cut_at(b"", deliver=False)
         with pytest.raises((CommitUnknown, DatabaseUnreachable)):
             await look(node, 2)
         node.clock.seconds += 58

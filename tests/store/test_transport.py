@@ -12,7 +12,7 @@ from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.testing.database import DatabaseFactory, sql
 from foliot.testing.loopback import Loopback
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.soon import soon
 from foliot.testing.transports import EVERY_CHECK, Heard, Make, until_flow
 from foliot.transport.port import Matter, Transport
@@ -152,7 +152,7 @@ async def test_a_line_on_which_nothing_arrives_never_counts(
 
 
 async def test_a_line_that_falls_silent_is_noticed(database: Database, line: str) -> None:
-    async with DatabaseProxy(line) as proxy:
+    async with NodeProxy(line) as proxy:
         transport = PostgresTransport(database, HastyClock(), DirectLine(proxy.url, OPTIONS))
         async with beside(transport.run(), name="hints"):
             await until_flow(transport)

@@ -16,7 +16,7 @@ from foliot.store.database import Database
 from foliot.store.workers import WorkerProfile, bury_silent
 from foliot.testing.database import sql
 from foliot.testing.fake_runner import FakeRunner
-from foliot.testing.proxy import DatabaseProxy
+from foliot.testing.proxy import NodeProxy
 from foliot.testing.rows import ExecutionRow, make_executions, make_job
 from foliot.testing.soon import soon
 from foliot.worker.life import Orders
@@ -338,7 +338,7 @@ async def test_a_connection_that_died_without_a_word_costs_no_life(
         "select count(*) from foliot.workers where capacity > 0 and last_heartbeat_at > $1"
     )
     async with (
-        DatabaseProxy(database_url) as proxy,
+        NodeProxy(database_url) as proxy,
         running_worker(database, proxy.url) as worker,
     ):
         await soon(worker.rows)
@@ -359,7 +359,7 @@ async def test_a_silent_database_does_not_keep_a_worker_from_leaving(
 ) -> None:
     """One end may be unwritten: it is waited for as long as the time to leave, or five seconds."""
     await queue_up(database, 1)
-    async with DatabaseProxy(database_url) as proxy:
+    async with NodeProxy(database_url) as proxy:
         async with running_worker(database, proxy.url, answer, drain_seconds=0.2) as worker:
             await soon(worker.rows)
             if answer is never:
