@@ -33,14 +33,14 @@ from foliot.testing.crowd import (
     id_of,
 )
 from foliot.testing.database import DatabaseFactory
-from foliot.testing.hot_arguments import DAY, MakeArguments, constantly, of_a_job
+from foliot.testing.hot_arguments import DAY, constantly, of_a_job
+from foliot.testing.hot_calls import BATCH, DEAD_LETTERS, Hot
 from foliot.testing.rows import DEFAULT_TENANT, NOW
 from foliot.testing.touched import Touched, measure
 
 # All of them share the databases and a session, and so the loop.
 together = pytest.mark.asyncio(loop_scope="module")
 
-BATCH: Final = 100
 CALLS: Final = 7
 EARLIER: Final = NOW - timedelta(seconds=500)
 LOWEST: Final = UUID(int=0)
@@ -59,23 +59,6 @@ select gen_random_uuid(), e.tenant_id, e.job_id, 1, e.status, e.trigger, e.queue
 
 # Few rows, however many jobs there are: one for each queue, and for each lane of it; and 64 shards.
 SMALL: Final = {"queues", "lanes", "shard_leases"}
-
-
-@dataclass(frozen=True, slots=True)
-class Hot:
-    """A call: how many rows it returns or changes, and the most entries and pages it may read.
-
-    The limits are about twice what was measured; one look at the crowd would be a hundred times as
-    much. What earlier calls of the same transaction took is still in the way, as under a pinned
-    snapshot.
-    """
-
-    arguments: MakeArguments
-    rows: int
-    entries: int
-    blocks: int
-    tenant: bool = False  # behind row security, as that tenant
-    repeated: bool = False  # it is the second time that counts
 
 
 # By statement, and after a space what is special about the call.
@@ -251,6 +234,7 @@ HOT: Final = {
     "workers/forget_dead": Hot(constantly(BATCH, NOW), 1, 2_000, 2_000),
     "workers/list_cancelled": Hot(hot.list_cancelled, 0, 300, 600),
     "workers/register": Hot(hot.register_worker, 1, 20, 100),
+    **DEAD_LETTERS,
 }
 
 

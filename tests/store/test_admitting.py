@@ -33,6 +33,7 @@ from foliot.testing.rows import (
     make_tenant,
     make_worker,
 )
+from foliot.testing.running import until_blocked
 from foliot.testing.spans import most_at_once
 
 EVENTS = [
@@ -43,6 +44,7 @@ EVENTS = [
 ]
 END = sql("delete from foliot.executions where id = $1")
 HOLDERS = sql("select count(*) from foliot.executions where rank is not null")
+ADMIT = sql("update foliot.executions set status = 'QUEUED', hold = null, rank = 1 where id = $1")
 RUN = "update foliot.executions set status = 'RUNNING', worker_id = gen_random_uuid() where id = $1"
 
 
@@ -273,6 +275,23 @@ async def test_eight_admitters_never_give_out_a_slot_twice(
             "select count(*) from foliot.executions where rank is not null and $1 = any(limit_keys)"
         )
         assert await database.fetch_value(holders, key) == most
+
+
+async def test_who_gives_out_slots_of_a_key_waits_for_who_does_already(
+    database: Database, database_url: str
+) -> None:
+    """What another has given out and not yet committed is counted."""
+    job = await make_job(database)
+    await limit(database, a=1)
+    (first,) = await waiting(database, job, 1, "key:a")
+    async with Database(database_url) as other, other.transaction() as session:
+        await session.execute(sql("select foliot.lock_limits(array['key:a'])"))
+        await session.execute(ADMIT, first.execution_id)
+        await waiting(database, job, 1, "key:a")
+        second = asyncio.create_task(admitted(database))
+        async with asyncio.timeout(10):
+            await until_blocked(session)
+    assert await second == set()
 
 
 class Node(FlakyNode):

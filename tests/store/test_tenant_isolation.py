@@ -44,6 +44,7 @@ CHOSEN = {
 # Where a tenant may change some columns only.
 CHANGEABLE = {
     "api_keys": "name",
+    "dead_letters": "discard_reason",
     "deliveries": "given_up_at",
     "secrets": "version",
     "signing_keys": "ends_at",

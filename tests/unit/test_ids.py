@@ -14,6 +14,7 @@ from foliot.core.ids import (
     from_microseconds,
     instant_of,
     microseconds,
+    replayed_execution,
     requested_execution,
     scheduled_execution,
     shard_of,
@@ -50,6 +51,15 @@ def test_an_id_carries_the_version_and_variant_of_its_kind() -> None:
 
 def test_the_instant_can_be_read_back_to_the_millisecond() -> None:
     assert instant_of(scheduled_execution(JOB, NOON)) == NOON.replace(microsecond=123000)
+
+
+def test_a_dead_letter_causes_one_execution_and_not_its_own() -> None:
+    dead = scheduled_execution(JOB, NOON)
+    assert replayed_execution(dead, NOON) == replayed_execution(dead, NOON) != dead
+    assert replayed_execution(scheduled_execution(OTHER_JOB, NOON), NOON) != replayed_execution(
+        dead, NOON
+    )
+    assert instant_of(replayed_execution(dead, NOON)) == NOON.replace(microsecond=123000)
 
 
 def test_parents_cause_one_execution_in_whatever_order_they_are_named() -> None:

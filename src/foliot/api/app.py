@@ -18,6 +18,7 @@ from foliot.api.errors import (
 from foliot.api.health import health_routes
 from foliot.api.intake import BodyLimit, RequestIds
 from foliot.api.routes import (
+    dead_letters,
     deliveries,
     executions,
     fleet,
@@ -26,6 +27,7 @@ from foliot.api.routes import (
     ledger,
     queues,
     reports,
+    retries,
     schedules,
     secrets,
     signing_keys,
@@ -79,6 +81,8 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(secrets.routes)
     app.include_router(signing_keys.routes)
     app.include_router(deliveries.routes)
+    app.include_router(dead_letters.routes)
+    app.include_router(retries.routes)
     app.include_router(queues.routes)
     app.include_router(ledger.routes)
     return app

@@ -13,6 +13,7 @@ from foliot.store.cancelling import Cancellation
 from foliot.store.enqueuing import Wanted
 from foliot.store.job_references import JobReference
 from foliot.store.job_rows import StoredJob
+from foliot.store.replaying import ReplayReport
 from foliot.transport.port import Matter, Publisher
 
 # What is due later is known to the schedulers by then.
@@ -35,6 +36,14 @@ def tell_of_executions(hints: Publisher, asked: Iterable[tuple[JobReference, Wan
             queues.add(job.queue)
     if queues:
         hints.publish(Matter.WORK, queues)
+
+
+def tell_of_replays(hints: Publisher, report: ReplayReport) -> None:
+    """They were enqueued. Those that wait for a slot are among them, or not."""
+    if report.queues:
+        hints.publish(Matter.WORK, report.queues)
+    if report.limited:
+        hints.publish(Matter.ADMIT)
 
 
 def _wait(job: JobReference, wanted: Wanted) -> timedelta:

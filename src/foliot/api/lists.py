@@ -89,7 +89,7 @@ async def execution_page(
     """With `of_job` a job that never was is not found, where otherwise its list is empty."""
     pages = Pages(f"{visit.tenant_id} executions {job_id} {query.filters()}")
     wanted: ExecutionFilter = query.wanted(job_id)
-    before = ExecutionId(_uuid(_single(pages.place(query.cursor)))) if query.cursor else None
+    before = ExecutionId(uuid_in(_single(pages.place(query.cursor)))) if query.cursor else None
     page = await list_executions(
         visit.database, visit.tenant_id, wanted, before=before, limit=query.limit + 1
     )
@@ -139,8 +139,8 @@ async def worker_page(visit: Visit, query: WorkerQuery) -> Answer:
     pages = Pages(f"{visit.tenant_id} workers {query.filters()}")
     after = None
     if query.cursor:
-        place = _pair(pages.place(query.cursor))
-        after = WorkerPlace(_time(place[0]), WorkerId(_uuid(place[1])))
+        place = pair_in(pages.place(query.cursor))
+        after = WorkerPlace(time_in(place[0]), WorkerId(uuid_in(place[1])))
     found = await list_workers(
         visit.database, visit.tenant_id, query.status or None, after=after, limit=query.limit + 1
     )
@@ -155,26 +155,26 @@ async def worker_page(visit: Visit, query: WorkerQuery) -> Answer:
 
 
 def _job_place(pages: Pages, query: JobQuery) -> JobPlace:
-    place = _pair(pages.place(query.cursor or ""))
+    place = pair_in(pages.place(query.cursor or ""))
     value: datetime | str | None = None
     if query.sort is JobOrder.NAME:
         value = _text(place[0])
     elif place[0] is not None:
-        value = _time(place[0])
-    return JobPlace(value, JobId(_uuid(place[1])))
+        value = time_in(place[0])
+    return JobPlace(value, JobId(uuid_in(place[1])))
 
 
 # Anyone can make up a cursor with the right checksum: what it holds is looked at like any input.
 
 
-def _uuid(value: object) -> UUID:
+def uuid_in(value: object) -> UUID:
     try:
         return UUID(str(value))
     except ValueError:
         raise InvalidCursor("is not a cursor") from None
 
 
-def _time(value: object) -> datetime:
+def time_in(value: object) -> datetime:
     try:
         told = datetime.fromisoformat(str(value))
     except ValueError:
@@ -194,7 +194,7 @@ def _single(place: list[Any]) -> object:
     return place[0] if len(place) == 1 else None
 
 
-def _pair(place: list[Any]) -> list[Any]:
+def pair_in(place: list[Any]) -> list[Any]:
     if len(place) != 2:
         raise InvalidCursor("is not a cursor")
     return place

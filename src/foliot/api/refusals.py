@@ -75,6 +75,18 @@ class ExecutionFinished(FoliotError):
 
 
 @dataclass(eq=False)
+class RunNotFinished(FoliotError):
+    code: ClassVar[str] = "RUN_NOT_FINISHED"
+
+    execution_id: str
+    status: str
+    hint: str = "wait for its end, or cancel it first"
+
+    def __str__(self) -> str:
+        return f"execution {self.execution_id} is {self.status}, and not over"
+
+
+@dataclass(eq=False)
 class EndTold(ExecutionFinished):
     """The end of this very attempt was told or decided before."""
 

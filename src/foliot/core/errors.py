@@ -213,3 +213,28 @@ class QueueNotFound(FoliotError):
 
     def __str__(self) -> str:
         return f"there is no queue {self.name!r} (it comes into being with the first job in it)"
+
+
+@dataclass(eq=False)
+class DeadLetterNotFound(FoliotError):
+    """No dead letter has this id, or none of this tenant's."""
+
+    code: ClassVar[str] = "DEAD_LETTER_NOT_FOUND"
+
+    letter_id: UUID | str
+
+    def __str__(self) -> str:
+        return f"there is no dead letter {self.letter_id}"
+
+
+@dataclass(eq=False)
+class DeadLetterClosed(FoliotError):
+    """It was discarded and is to be replayed, or the other way round; `how` says which."""
+
+    code: ClassVar[str] = "DEAD_LETTER_CLOSED"
+
+    letter_id: UUID
+    how: str
+
+    def __str__(self) -> str:
+        return f"dead letter {self.letter_id} {self.how}"

@@ -66,6 +66,11 @@ def requested_execution(
     )
 
 
+def replayed_execution(dead: ExecutionId, failed_at: datetime) -> ExecutionId:
+    """The one execution that replaying a dead letter makes, whoever asks and however often."""
+    return _execution(microseconds(failed_at) // 1000, b"dead letter", dead.bytes)
+
+
 def instant_of(execution: ExecutionId) -> datetime:
     """When this execution was due, to the millisecond: it bounds the search for its history.
 

@@ -85,6 +85,16 @@ TIMEOUTS: Final = Counter("foliot_timeouts_total", "Attempts that ran out of tim
 DEAD_LETTERS: Final = Counter(
     "foliot_dead_letters_total", "Executions given up.", ["queue", "reason"]
 )
+DEAD_LETTERS_OPEN: Final = Gauge(
+    "foliot_dead_letters_open", "Dead letters that await a decision, up to 100,000."
+)
+OLDEST_DEAD_LETTER: Final = Gauge(
+    "foliot_oldest_dead_letter_seconds", "How long the oldest of them has."
+)
+DEAD_LETTERS_REPLAYED: Final = Counter(
+    "foliot_dead_letters_auto_replayed_total",
+    "Dead letters replayed because their job asks for it.",
+)
 ACTIVE_EXECUTIONS: Final = Gauge("foliot_active_executions", "Attempts under way in this worker.")
 WORKER_CAPACITY: Final = Gauge("foliot_worker_capacity", "Attempts that this worker runs at once.")
 STORE_ERRORS: Final = Counter("foliot_store_errors_total", "Statements that failed.", ["kind"])

@@ -7,6 +7,7 @@ from foliot.runtime.clock import Clock
 from foliot.scheduler.after import FireAfter
 from foliot.scheduler.keep_limits import KeepLimits
 from foliot.scheduler.release import Admit, Release, ReleaseOverlaps
+from foliot.scheduler.replay import AutoReplay, WatchDeadLetters
 from foliot.scheduler.rescue import EndOverdue, Expire, Rescue
 from foliot.scheduler.retain import Retain
 from foliot.scheduler.unserved import WatchLanes
@@ -42,4 +43,6 @@ def common_trades(
         Expire(database),
         Retain(database),
         WatchLanes(database, clock),
+        AutoReplay(database, hints=hints),
+        WatchDeadLetters(database),
     )

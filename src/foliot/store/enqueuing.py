@@ -68,6 +68,7 @@ class Wanted:
     idempotency_key: str | None = None
     retry_of: ExecutionId | None = None
     trace_id: str | None = None
+    execution_id: ExecutionId | None = None  # where it does not follow from the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """The columns of one execution, in the order in which the statement takes them."""
 
     id: UUID
@@ -112,14 +113,14 @@ class _Row:
     trace_id: str | None = None
 
 
-_COLUMNS: Final = [attrgetter(column.name) for column in fields(_Row)]
+_COLUMNS: Final = [attrgetter(column.name) for column in fields(Row)]
 
 
 async def enqueue(
     database: Database, request: Request, wanted: Sequence[Wanted], now: datetime | None = None
 ) -> list[Enqueued]:
     """Insert one execution for each of `wanted`, all or none; the answers are in their order."""
-    rows = [_wanted_row(request, number, one) for number, one in enumerate(wanted)]
+    rows = [wanted_row(request, number, one) for number, one in enumerate(wanted)]
     return await _send(database, request, rows, now)
 
 
@@ -141,7 +142,7 @@ async def backfill(
 
 
 async def _send(
-    database: Database, request: Request, rows: Sequence[_Row], now: datetime | None
+    database: Database, request: Request, rows: Sequence[Row], now: datetime | None
 ) -> list[Enqueued]:
     if not 1 <= len(rows) <= BULK_MAX:
         raise InvalidInput(
@@ -150,7 +151,6 @@ async def _send(
             hint=f"send 1 to {BULK_MAX} at a time",
         )
     _check_text(request.request_id, "idempotency_key")
-    columns = [sparse(list(map(column, rows))) for column in _COLUMNS]
     try:
         answers = await database.fetch(
             _ENQUEUE,
@@ -158,7 +158,7 @@ async def _send(
             request.route,
             request.request_id,
             request_hash(rows),
-            *columns,
+            *columns_of(rows),
             now,
         )
     except StatementFailed as error:
@@ -170,7 +170,12 @@ async def _send(
     return [Enqueued(id_, Outcome(outcome), replayed) for id_, outcome, replayed in answers]
 
 
-def request_hash(rows: Sequence[_Row]) -> bytes:
+def columns_of(rows: Sequence[Row]) -> list[Sequence[object] | None]:
+    """As the statements take them."""
+    return [sparse(list(map(column, rows))) for column in _COLUMNS]
+
+
+def request_hash(rows: Sequence[Row]) -> bytes:
     """Equal for equal requests, whenever they are sent: ids hold the time, so they do not count."""
     digest = hashlib.blake2b(digest_size=16, person=b"foliot-request")
     for column in _COLUMNS[1:]:
@@ -178,20 +183,15 @@ def request_hash(rows: Sequence[_Row]) -> bytes:
     return digest.digest()
 
 
-def _wanted_row(request: Request, number: int, wanted: Wanted) -> _Row:
+def wanted_row(request: Request, number: int, wanted: Wanted) -> Row:
+    """One of the executions that a request asks for, as it is sent."""
     _check_times(wanted)
     for name in ("unique_key", "idempotency_key", "trace_id"):
         _check_text(getattr(wanted, name), name)
     absent = wanted.payload is Absent.ABSENT
     limit = wanted.concurrency
-    return _Row(
-        id=requested_execution(
-            request.tenant_id,
-            wanted.job_id,
-            wanted.trigger,
-            f"{request.route} {request.request_id} {number}",
-            request.seen_at,
-        ),
+    return Row(
+        id=wanted.execution_id or _id_of(request, number, wanted),
         job_id=wanted.job_id,
         trigger=wanted.trigger,
         payload=None if absent else check_storable(wanted.payload, "payload", PAYLOAD_BYTES_MAX),
@@ -208,11 +208,18 @@ def _wanted_row(request: Request, number: int, wanted: Wanted) -> _Row:
     )
 
 
-def _instant_row(request: Request, job_id: JobId, instant: datetime, rerun: bool) -> _Row:
+def _id_of(request: Request, number: int, wanted: Wanted) -> ExecutionId:
+    place = f"{request.route} {request.request_id} {number}"
+    return requested_execution(
+        request.tenant_id, wanted.job_id, wanted.trigger, place, request.seen_at
+    )
+
+
+def _instant_row(request: Request, job_id: JobId, instant: datetime, rerun: bool) -> Row:
     """The first backfill of an instant has one id for ever; running it again is the request's."""
     tenant, kind = request.tenant_id, Trigger.BACKFILL
     again = f"{request.route} {request.request_id}"
-    return _Row(
+    return Row(
         id=requested_execution(tenant, job_id, kind, str(microseconds(instant)), instant),
         job_id=job_id,
         trigger=kind,

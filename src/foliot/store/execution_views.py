@@ -13,10 +13,10 @@ def execution_view(stored: StoredExecution) -> View:
     made = {
         "duration_ms": duration_ms(stored.started_at, stored.finished_at),
         "skip_reason": None,
-        "error": _error_view(stored.error),
+        "error": error_view(stored.error),
         "attempts": [
             {name: getattr(attempt, name) for name in StoredAttempt.__slots__}
-            | {"error": _error_view(attempt.error)}
+            | {"error": error_view(attempt.error)}
             for attempt in stored.attempts
         ],
     }
@@ -61,7 +61,7 @@ _EXECUTION: Final = (
 )
 
 
-def _error_view(error: Json) -> Json:
+def error_view(error: Json) -> Json:
     """All four of its fields, whatever was known."""
     if not isinstance(error, dict):
         return error

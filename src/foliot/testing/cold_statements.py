@@ -13,6 +13,12 @@ COLD: Final[Mapping[str, set[str]]] = {
         "jobs/list_by_name",
         "jobs/list_soonest",
         "secrets/count",
+        "dead_letters/count",
+        "dead_letters/count_groups",
+        "dead_letters/list_groups",
+    },
+    "it counts what awaits a decision, up to a number, four times a minute": {
+        "dead_letters/read_depth"
     },
     "it counts what the workers of a page hold, for people": {"workers/list_page"},
     "it counts what runs and waits in a queue, for its operator": {

@@ -200,6 +200,14 @@ insert into foliot.completions (child_id, parent_id, execution_id, tenant_id, fi
 select p.job_id, md5('job-' || 1 + p.n % 1000)::uuid, p.execution_id, p.tenant_id,
        p.now - p.n * interval '1 s', 'SUCCEEDED'
   from part p where p.kind = 'future';
+insert into foliot.dead_letters (id, tenant_id, job_id, job_version, job_name, reason, fingerprint,
+                                 scheduled_time, failed_at, payload_is_jobs, priority,
+                                 total_attempts, replay_at, replayed_as, replayed_at)
+select p.execution_id, p.tenant_id, p.job_id, 1, p.name, 'EXHAUSTED', 'f' || p.n % 100, p.now,
+       p.now - (p.n + 10000) % 20000 * interval '0.01 s', true, 5, 1,
+       case when p.n % 2 = 1 then p.now - p.n * interval '0.01 s' end,
+       case p.kind when 'due' then p.execution_id end, case p.kind when 'due' then p.now end
+  from part p where p.kind = 'due' or p.kind = 'future' and p.n <= 120000;
 insert into foliot.lanes (queue, target_type, handler)
 select 'queue-' || p.n, 'HANDLER', 'work' from part p where p.n % 1000 = 1"""
 

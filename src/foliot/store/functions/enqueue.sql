@@ -1,5 +1,5 @@
 -- purpose: insert the executions that one request asks for, once, however often it is sent
--- caller: sql executions/enqueue
+-- caller: sql executions/enqueue, function replay
 -- transition: none
 -- fence: idempotency_keys_pkey, executions_unique_key, executions_pkey
 -- index: jobs_pkey, executions_unique_key, executions_pkey, attempts_identity, limits_pkey

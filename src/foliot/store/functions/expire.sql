@@ -33,14 +33,8 @@ begin
         on conflict do nothing),
   letters as (
     insert into foliot.dead_letters
-           (id, tenant_id, job_id, job_version, job_name, reason, fingerprint, failed_at, payload,
-            total_attempts, error)
-    select (g.row).id, (g.row).tenant_id, (g.row).job_id, (g.row).job_version, (g.row).job_name,
-           'EXPIRED', p_fingerprint, moment,
-           coalesce((g.row).payload, (select v.payload from foliot.job_versions v
-                                       where v.job_id = (g.row).job_id and v.version = (g.row).job_version)),
-           (g.row).attempt_number, p_error
-      from gone g
+    select l.* from gone g
+     cross join lateral foliot.as_dead_letter(g.row, 'EXPIRED', p_fingerprint, moment, p_error) l
         on conflict do nothing),
   notices as (
     insert into foliot.deliveries (id, fence, tenant_id, job_id, status, created_at, next_attempt_at)

@@ -77,14 +77,9 @@ begin
         on conflict do nothing),
   letters as (
     insert into foliot.dead_letters
-           (id, tenant_id, job_id, job_version, job_name, reason, fingerprint, failed_at, payload,
-            total_attempts, error)
-    select (o.row).id, (o.row).tenant_id, (o.row).job_id, (o.row).job_version, (o.row).job_name,
-           o.dead_reason, o.fingerprint, moment,
-           coalesce((o.row).payload, (select v.payload from foliot.job_versions v
-                                       where v.job_id = (o.row).job_id and v.version = (o.row).job_version)),
-           (o.row).attempt_number, o.error::jsonb
+    select l.*
       from ours o
+     cross join lateral foliot.as_dead_letter(o.row, o.dead_reason, o.fingerprint, moment, o.error::jsonb) l
      where o.dead_reason is not null and o.status in ('FAILED', 'TIMED_OUT')
         on conflict do nothing),
   notices as (

@@ -58,26 +58,49 @@ create table foliot.execution_logs (
 create table foliot.execution_logs_default partition of foliot.execution_logs default;
 create unique index execution_logs_identity on foliot.execution_logs (execution_id, fence, seq, at);
 
+-- What ended without success, with all that it takes to run it again. One is open until it is replayed or
+-- discarded, and closed from then on.
 create table foliot.dead_letters (
-  id             uuid        primary key, -- the execution's own id: there is one at the most
-  tenant_id      uuid        not null,
-  job_id         uuid        not null,
-  job_version    integer     not null,
-  job_name       text        not null,
-  reason         text        not null check (reason in ('EXHAUSTED', 'NON_RETRYABLE', 'POISON', 'EXPIRED')),
-  fingerprint    text        not null,
-  failed_at      timestamptz not null,
-  payload        jsonb,
-  total_attempts integer     not null,
-  error          jsonb,
-  replayed_as    uuid,
-  replayed_at    timestamptz,
-  discarded_at   timestamptz,
-  discard_reason text
+  id              uuid        primary key, -- the execution's own id: there is one at the most
+  tenant_id       uuid        not null,
+  job_id          uuid        not null,
+  job_version     integer     not null,
+  job_name        text        not null,
+  reason          text        not null
+    check (reason in ('EXHAUSTED', 'NON_RETRYABLE', 'POISON', 'EXPIRED')),
+  fingerprint     text        not null,
+  scheduled_time  timestamptz not null,
+  failed_at       timestamptz not null,
+  payload         jsonb,
+  payload_is_jobs boolean     not null, -- and none that came with a request
+  priority        smallint    not null,
+  labels          jsonb,
+  limit_key       text,        -- the concurrency key it was under
+  idempotency_key text,        -- null: the id itself
+  total_attempts  integer     not null,
+  error           jsonb,
+  replay_at       timestamptz, -- when it is replayed without anybody asking
+  replayed_as     uuid,
+  replayed_at     timestamptz,
+  discarded_at    timestamptz,
+  discard_reason  text,
+  check ((replayed_at is null) = (replayed_as is null)),
+  check ((discarded_at is null) = (discard_reason is null)),
+  check (replayed_at is null or discarded_at is null)
 );
-create index dead_letters_open on foliot.dead_letters (tenant_id, failed_at desc)
+create index dead_letters_open on foliot.dead_letters (tenant_id, failed_at, id)
   where replayed_at is null and discarded_at is null;
-create index dead_letters_group on foliot.dead_letters (tenant_id, fingerprint);
+create index dead_letters_job on foliot.dead_letters (tenant_id, job_id, failed_at, id)
+  where replayed_at is null and discarded_at is null;
+create index dead_letters_group on foliot.dead_letters (tenant_id, fingerprint, failed_at, id)
+  where replayed_at is null and discarded_at is null;
+create index dead_letters_closed on foliot.dead_letters (tenant_id, failed_at, id)
+  where replayed_at is not null or discarded_at is not null;
+-- Of all tenants, and so in words of its own: a list of one tenant's must not be read by it.
+create index dead_letters_oldest on foliot.dead_letters (failed_at)
+  where coalesce(replayed_at, discarded_at) is null;
+create index dead_letters_due on foliot.dead_letters (replay_at)
+  where replay_at is not null and replayed_at is null and discarded_at is null;
 
 -- Who must be told of an end. Written by the finish itself, carried out later: whoever takes one has it until
 -- `leased_until`, and is known by the number of that claim. `next_attempt_at` is then the same time, so that

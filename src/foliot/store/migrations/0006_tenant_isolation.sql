@@ -13,7 +13,6 @@ grant select, insert
   on foliot.audit_log, foliot.calendar_versions, foliot.job_versions, foliot.dag_versions, foliot.skips,
      foliot.attempts, foliot.deliveries, foliot.completions
   to foliot_tenant;
-grant select, update on foliot.dead_letters to foliot_tenant;
 
 -- A secret can be written and removed, not read: only a worker decrypts it, and it is the engine's.
 grant select (tenant_id, name, version, created_at, updated_at), insert, delete,
@@ -23,6 +22,9 @@ grant select (tenant_id, name, version, created_at, updated_at), insert, delete,
 -- Nor can a signing key: it is shown once, by who made it.
 grant select (tenant_id, number, created_at, ends_at), insert, update (ends_at), delete
   on foliot.signing_keys to foliot_tenant;
+
+-- A dead letter can be discarded. To replay one is more than a change of its row, and the engine's.
+grant select, update (discarded_at, discard_reason) on foliot.dead_letters to foliot_tenant;
 
 -- A delivery can be asked for again.
 grant update (next_attempt_at, attempt_number, redelivered_at, delivered_at, given_up_at)
