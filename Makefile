@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help up setup test test-postgres test-pooler test-long bench-store soak check format lock clean runtime
+.PHONY: help up setup test test-postgres test-pooler test-long chaos chaos-zoo simulate bench bench-store soak check format lock clean runtime
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -33,7 +33,21 @@ test-pooler: setup ## run the store's tests through pgbouncer in transaction mod
 	@sh scripts/test-pooler $(ARGS)
 
 test-long: setup ## the whole engine for as long as its promises name: about eight minutes
-	@FOLIOT_TEST_LONG=1 $(BIN)/pytest tests/acceptance/test_engine_*.py $(ARGS)
+	@FOLIOT_TEST_LONG=1 $(BIN)/pytest tests/acceptance/test_engine_*.py tests/simulation/test_lease_protocol.py $(ARGS)
+
+chaos: setup ## the whole engine under seeded faults, every promise checked (SEED=1 SECONDS=300)
+	@sh scripts/provide /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 faketime
+	@$(BIN)/python -m chaos --seed $(or $(SEED),1) --seconds $(or $(SECONDS),300) $(ARGS)
+
+chaos-zoo: setup ## every guard taken out once, and what catches it
+	@sh scripts/provide /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 faketime
+	@$(BIN)/python -m chaos.zoo $(ARGS)
+
+simulate: setup ## the real schedulers and workers on virtual time under seeded faults (SEEDS=10000)
+	@$(BIN)/python -m chaos.simulation --seeds $(or $(SEEDS),10000) $(ARGS)
+
+bench: setup ## every figure beside its peers, on this machine: about 25 minutes (ARGS="--quick")
+	@$(BIN)/python -m bench $(ARGS)
 
 bench-store: setup ## rows/s of the store's stages beside a bare baseline (ARGS="--quick")
 	@$(BIN)/python -m bench.store_stages $(ARGS)

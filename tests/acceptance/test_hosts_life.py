@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +190,17 @@ async def test_when_the_worker_is_killed_everything_goes_with_it() -> None:
     await asyncio.to_thread(
         eventually, lambda: not marked_processes(mark), what="everything gone", within_seconds=5
     )
+
+
+def test_when_the_worker_is_killed_with_an_answer_unread_nobody_cries_out() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [sys.executable, "-P", "-m", "foliot.worker.hosts", str(theirs.fileno())]
+        command += [str(os.getpid()), "warm", str(ZOO / "tame.py")]
+        fds = (theirs.fileno(),)
+        with subprocess.Popen(command, pass_fds=fds, stderr=subprocess.PIPE) as nursery:
+            theirs.close()
+            select.select([ours], [], [])
+            ours.close()
+            _, said = nursery.communicate(timeout=20)
+    assert (nursery.returncode, said) == (0, b"")

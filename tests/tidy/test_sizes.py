@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for folder in ("src", "tests", "scripts", "docs", "bench")
+    for folder in ("src", "tests", "scripts", "docs", "bench", "chaos")
     for path in (ROOT / folder).rglob("*.py")
 )
 FILE_LINES, FUNCTION_LINES, STATEMENT_LINES, STORED_FUNCTION_LINES = 400, 50, 80, 120

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import asyncpg
 
 from foliot.runtime.chance import random_name
+from foliot.runtime.lifeline import Lifeline
 from foliot.runtime.service import run
 from foliot.store.connecting import connect
 from foliot.store.statements import Statement
@@ -102,7 +104,9 @@ class Engine:
 
     @contextmanager
     def _foliot(self, *arguments: str, **environ: str) -> Iterator[FoliotCommand]:
-        with foliot(*arguments, environ=self._environ | environ) as command:
+        tie = _lifeline().read_fd
+        arguments += ("--lifeline-fd", str(tie))
+        with foliot(*arguments, environ=self._environ | environ, pass_fds=[tie]) as command:
             yield command
 
     def ask(self, query: Statement, *arguments: object) -> list[asyncpg.Record]:
@@ -167,6 +171,12 @@ class Engine:
         if len(by_id) < len(ends):
             raise AssertionError("an execution has ended twice")
         return by_id
+
+
+@cache
+def _lifeline() -> Lifeline:
+    """Of this process: whatever its engines have started leaves with it, even if it is killed."""
+    return Lifeline.open()
 
 
 def check_every_second(engine: Engine) -> dict[str, int]:

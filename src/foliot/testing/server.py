@@ -119,12 +119,12 @@ def newest_system_programs() -> Path:
     return found[-1].parent
 
 
-def remove_leftovers(parent: Path) -> None:
+def remove_leftovers(parent: Path, prefix: str = PREFIX) -> None:
     """Folders of sessions that were killed, whose servers ended with them.
 
     The lock tells: a living session holds it, and no number of a process could be mistaken.
     """
-    for folder in parent.glob(f"{PREFIX}*"):
+    for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError, OwnedByAnother):
             # A folder without a lock is one that another session is just making.
             if (folder / LOCK).is_file():

@@ -13,11 +13,11 @@ class Visitor:
     """Knows the address and a key."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._url = url
-        self._key = key
+        self.url = url
+        self.key = key
 
     def try_call(self, method: str, path: str, body: object = None) -> Reply:
-        return ask(method, f"{self._url}/v1{path}", body, key=self._key)
+        return ask(method, f"{self.url}/v1{path}", body, key=self.key)
 
     def call(self, method: str, path: str, body: object = None) -> Body:
         """The answer, which must be a good one."""

@@ -14,6 +14,7 @@ from foliot.core.limits import key_text, key_texts
 from foliot.core.model import Job, SkipReason, Trigger
 from foliot.core.schedule.occurrences import next_occurrence
 from foliot.core.schedule.overlap import OverlapDecision, decide_batch
+from foliot.core.schedule.timeline import Skip
 from foliot.core.states import ExecutionState, JobState
 from foliot.store.firing import Fire, JobFire
 from foliot.store.job_plans import own_limit
@@ -74,7 +75,7 @@ def _decide(model: StoreModel, one: JobFire) -> tuple[tuple[OverlapDecision, ...
 
 def _add(model: StoreModel, one: JobFire, each: Fire, decision: OverlapDecision) -> Row | None:
     if decision is D.SKIP:
-        model.skipped[one.job_id, "OVERLAP"] += 1
+        model.skip(one.job_id, Skip(each.instant, each.instant, 1, SkipReason.OVERLAP))
         return None
     record = model.jobs[one.job_id]
     row = model.add(record, each.execution_id, Trigger.SCHEDULE, each.instant, each.available_at)
@@ -95,7 +96,7 @@ def _advance(model: StoreModel, one: JobFire, fired: int) -> None:
 def _skip(model: StoreModel, one: JobFire) -> None:
     record = model.jobs[one.job_id]
     for skip in one.skips:
-        model.skipped[one.job_id, skip.reason.value] += skip.count
+        model.skip(one.job_id, skip)
     record.last_instant = max(record.last_instant or one.settled, one.settled)
 
 

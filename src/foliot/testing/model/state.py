@@ -14,6 +14,7 @@ from math import isclose
 from foliot.core.ids import ExecutionId, JobId, TenantId, WorkerId
 from foliot.core.model import HandlerTarget, Job, RetryPolicy, Trigger
 from foliot.core.schedule.occurrences import ScheduleFacts
+from foliot.core.schedule.timeline import Skip
 from foliot.core.states import ExecutionState, JobState, WorkerState
 from foliot.store.staging import DueJob, jittered
 
@@ -273,6 +274,9 @@ class StoreModel:
         )
         self.live[execution_id] = row
         return row
+
+    def skip(self, job_id: JobId, skip: Skip) -> None:
+        self.skipped[job_id, skip.reason.value] += skip.count
 
     def keep_attempt(self, row: Row, state: ExecutionState, *, final: bool) -> None:
         self.history.append(

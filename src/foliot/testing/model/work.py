@@ -2,7 +2,6 @@
 rescue."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from foliot.core.ids import ExecutionId, TenantId, WorkerId
@@ -152,11 +151,12 @@ def rescue(model: StoreModel, execution_id: ExecutionId, now: datetime) -> Execu
         attempt_number=row.attempt_number,
     )
     verdict = after_death(row.retry_policy, row.attempt_number, row.crash_count, death)
-    outcome = Outcome(execution_id, row.fence, E.LOSE)
+    event, dead_letter = E.LOSE, None
     if isinstance(verdict, GiveUp):
-        outcome = replace(outcome, event=E.FAIL, dead_letter=verdict.reason)
+        event, dead_letter = E.FAIL, verdict.reason
     elif isinstance(verdict, QueueAgain):
-        outcome = replace(outcome, event=E.HAND_BACK)
+        event = E.HAND_BACK
     elif not row.cancel_requested:
         row.run_alone, row.crash_count, row.start_by = True, verdict.crash_count, None
+    outcome = Outcome(execution_id, row.fence, event, dead_letter=dead_letter)
     return finish(model, worker_id, outcome, now)

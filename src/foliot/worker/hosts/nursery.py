@@ -120,7 +120,10 @@ class Nursery:
                 woken.recv(_READ_BYTES)
         if self._channel.fileno() not in ready:
             return True
-        data, descriptors, _, _ = socket.recv_fds(self._channel, _READ_BYTES, _DESCRIPTORS_MAX)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._channel, _READ_BYTES, _DESCRIPTORS_MAX)
+        except ConnectionResetError:  # the worker was killed with an answer of ours unread
+            return False
         if not data:
             return False
         for frame in self._frames.feed(data):

@@ -1,0 +1,42 @@
+"""What is taken out, where, and who has to notice."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A test by its place, without its parameters; one failing case is enough."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return self.node.rpartition("::")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A verdict of the checker over a chaos run of this seed and length."""
+
+    name: str
+    seed: int = 1
+    seconds: int = 60
+
+    def __str__(self) -> str:
+        return f"{self.name} (chaos, seed {self.seed}, {self.seconds} s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """In this file, under `src/foliot`, the one place that reads `old` becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    name: str
+    why: str  # what goes wrong without it
+    cuts: tuple[Cut, ...]
+    caught_by: Named | Invariant
