@@ -327,3 +327,22 @@ def judge(story: Story, name: str, read: float = 60) -> Verdict:
 
 def titles(story: Story, name: str, read: float = 60) -> list[str]:
     return [one.title for one in judge(story, name, read).violations]
+
+
+def begun() -> tuple[Story, Told]:
+    """Two workers, a job, and an execution of it that waits."""
+    story = Story()
+    story.worker()
+    story.worker(OTHER_WORKER, "worker-2.1")
+    return story, story.fire(story.job(), 1)
+
+
+def lost() -> tuple[Story, Told]:
+    """Its worker froze and comes to its end after another has done so."""
+    story, told = begun()
+    told.claim(1.1).tell("begun", 1.2)
+    story.fault("stop worker", "worker-1", 1.3, 24)
+    story.workers[0]["last_heartbeat_at"] = at(1.2)
+    told.leave(20, "LOSE", run_alone=True).release(20.1).claim(21, OTHER_WORKER)
+    told.tell("begun", 21.1).tell("done", 21.2).end(21.3)
+    return story, told

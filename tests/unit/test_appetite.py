@@ -2,7 +2,7 @@
 
 import pytest
 
-from foliot.worker.appetite import BITE_MAX, UNWRITTEN_MAX, Load, Throughput, bite
+from foliot.worker.appetite import BITE_MAX, UNWRITTEN_MAX, Load, Throughput, bite, room_at
 
 
 def load(
@@ -35,6 +35,24 @@ def test_a_bite_is_the_free_slots_and_a_tenth_of_a_second_of_throughput(
     facts: Load, wanted: int
 ) -> None:
     assert bite(facts) == wanted
+
+
+@pytest.mark.parametrize("running", [0, 7, 10])
+@pytest.mark.parametrize("waiting", [0, 1, 9, 60])
+@pytest.mark.parametrize("rate", [0.0, 25.0, 500.0])
+def test_nobody_need_ask_for_room_while_more_wait_than_that(
+    running: int, waiting: int, rate: float
+) -> None:
+    full = load(running=running, waiting=waiting, rate=rate)
+    left = room_at(full)
+    for fewer in range(left + 1, waiting + 1):
+        assert bite(load(running=running, waiting=fewer, rate=rate)) == 0
+    if left < waiting:
+        assert bite(load(running=running, waiting=left, rate=rate)) or left == 0
+
+
+def test_where_ends_are_not_written_whoever_ends_asks_again() -> None:
+    assert room_at(load(waiting=3, unwritten=UNWRITTEN_MAX)) == 3
 
 
 def test_slow_attempts_are_not_hoarded_after_quick_ones() -> None:

@@ -1,10 +1,11 @@
 """How an attempt ended decides what is written: each end has one meaning."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from foliot.core.ids import WorkerId
 from foliot.core.model import (
@@ -121,7 +122,7 @@ def test_what_ended_by_itself_counts_although_the_worker_leaves(ended: Ended) ->
 def test_what_fails_by_itself_has_failed_although_the_worker_leaves() -> None:
     leaving = replace(FACTS, leaving=True)
     assert outcome(Failed(BROKEN), facts=leaving).event is ExecutionEvent.RETRY
-    given_up = outcome(Failed(replace(BROKEN, do_not_retry=True)), facts=leaving)
+    given_up = outcome(Failed(dataclasses.replace(BROKEN, do_not_retry=True)), facts=leaving)
     assert given_up.dead_letter is DeadLetterReason.NON_RETRYABLE
     assert isinstance(judge(CLAIMED, Crashed(DIED, alone=True), leaving), Verdict)
 
@@ -151,7 +152,7 @@ def test_a_task_carries_what_a_handler_may_know() -> None:
 
 def test_a_task_carries_where_a_call_goes() -> None:
     target = HttpTarget("https://example.org")
-    task = task_of(replace(CLAIMED, instructions=replace(INSTRUCTIONS, target=target)))
+    task = task_of(replace(CLAIMED, instructions=dataclasses.replace(INSTRUCTIONS, target=target)))
     assert task is not None
     assert (task.target_type, task.http, task.handler) == (TargetType.HTTP, target, "")
 
