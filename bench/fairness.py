@@ -10,11 +10,7 @@ status is 1 if not.
 """
 
 import argparse
-import asyncio
-import shutil
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 from uuid import uuid4
@@ -22,19 +18,18 @@ from uuid import uuid4
 import asyncpg
 import uvloop
 
-from bench.servers import load_average, make_folder
+from bench.nodes import HANDLERS, at_work
+from bench.servers import load_average, migrated, unlimited
+from bench.telling import run, say
 from foliot.core.ids import JobId, TenantId
 from foliot.core.model import HandlerTarget, Job, Schedule, ScheduleType
-from foliot.embedded import EmbeddedServer
 from foliot.runtime.clock import SystemClock
 from foliot.store.database import Database
 from foliot.store.enqueuing import Request, Wanted, enqueue
 from foliot.store.jobs import create
-from foliot.store.migrate import migrate
 from foliot.store.queues import pause_queue, resume_queue
-from foliot.testing.commands import clean_environ, foliot
+from foliot.testing.engine import Engine
 
-HANDLERS: Final = Path(__file__).with_name("idle_handlers.py")
 SMALL: Final = 20
 PER_SECOND: Final = 40
 NAP_SECONDS: Final = 0.005
@@ -111,7 +106,7 @@ async def measure(ground: Ground, flood: int, seconds: float) -> bool:
     big = await ground.add_tenant()
     await ground.send_evenly(small, 3, "warm")
     alone = await ground.send_evenly(small, seconds, "alone")
-    sys.stdout.write(f"alone:        {alone}\n")
+    say(f"alone:        {alone}")
     await pause_queue(ground.database, "default")
     for start in range(0, flood, BULK):
         await ground.send(big, min(BULK, flood - start), "flood")
@@ -120,43 +115,31 @@ async def measure(ground: Ground, flood: int, seconds: float) -> bool:
         await ground.clock.sleep(0.05)
     beside = await ground.send_evenly(small, seconds, "beside")
     left = await ground.db.fetchval(LEFT, big)
-    sys.stdout.write(f"beside flood: {beside}\n")
-    sys.stdout.write(f"the flood: {waiting} waiting, {left} of them still at the end\n")
+    say(f"beside flood: {beside}")
+    say(f"the flood: {waiting} waiting, {left} of them still at the end")
     bound = max(2 * alone.start_p99, BOUND_SECONDS * 1000)
     fair = beside.start_p99 <= bound and left > 0
-    sys.stdout.write(f"{'fair' if fair else 'NOT FAIR'}: the bound is {bound:.0f} ms\n")
+    say(f"{'fair' if fair else 'NOT FAIR'}: the bound is {bound:.0f} ms")
     return fair
 
 
-async def run(flood: int, seconds: float) -> bool:
-    folder = make_folder()
-    server = EmbeddedServer(folder)
-    try:
-        await server.start()
-        await migrate(server.url, SystemClock())
-        environ = clean_environ(FOLIOT_DATABASE_URL=server.url)
-        db = await asyncpg.connect(server.url)
-        with foliot(
-            "worker", "run", str(HANDLERS), "--concurrency", "16", environ=environ
-        ) as worker:
-            await asyncio.to_thread(worker.line_with, "serves")
+async def measure_all(flood: int, seconds: float) -> bool:
+    async with migrated() as server, unlimited(server.url) as db:
+        engine = Engine(server.url, server.home, HANDLERS)
+        with at_work(engine, schedulers=0, concurrency=16):
             async with Database(server.url) as database:
                 fair = await measure(Ground(database, db), flood, seconds)
-        await db.close()
-    finally:
-        await server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(f"load average {load_average()}\n")
+    say(f"load average {load_average()}")
     return fair
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flood", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     told = parser.parse_args()
-    sys.exit(0 if uvloop.run(run(told.flood, told.seconds)) else 1)
+    return 0 if uvloop.run(measure_all(told.flood, told.seconds)) else 1
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

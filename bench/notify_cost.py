@@ -10,8 +10,6 @@ that write nothing, one for all that was committed within ten milliseconds.
 
 import argparse
 import asyncio
-import shutil
-import sys
 import time
 from statistics import median
 from typing import Final
@@ -19,8 +17,8 @@ from typing import Final
 import asyncpg
 import uvloop
 
-from bench.servers import load_average, make_folder
-from foliot.embedded import EmbeddedServer
+from bench.servers import embedded, load_average
+from bench.telling import run, say
 
 LISTENERS: Final = 20
 ROUNDS: Final = 3
@@ -72,10 +70,7 @@ async def measure(url: str, way: str, load: tuple[int, int], seconds: float) -> 
 
 
 async def measure_all(seconds: float) -> None:
-    folder = make_folder()
-    server = EmbeddedServer(folder)
-    await server.start()
-    try:
+    async with embedded() as server:
         admin = await asyncpg.connect(server.url)
         await admin.execute(MAKE)
         ears = [await asyncpg.connect(server.url) for _ in range(LISTENERS)]
@@ -88,22 +83,18 @@ async def measure_all(seconds: float) -> None:
                     found[way].append(await measure(server.url, way, load, seconds))
                     await admin.execute("truncate rows")
             shown = "  ".join(f"{way} {median(found[way]):>9,.0f}/s" for way in WAYS)
-            sys.stdout.write(f"{load[0]} writers of {load[1]:>4} rows: {shown}")
-            sys.stdout.write(f"  load {load_average()}\n")
-            sys.stdout.flush()
+            say(f"{load[0]} writers of {load[1]:>4} rows: {shown}  load {load_average()}")
         for ear in ears:
             await ear.close()
         await admin.close()
-    finally:
-        await server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
     uvloop.run(measure_all(parser.parse_args().seconds))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

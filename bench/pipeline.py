@@ -1,27 +1,37 @@
 """The stages at once, as in a cluster: a scheduler process and some worker processes.
 
+    python -m bench.pipeline --jobs 50000 --repeat 3      # 1, 2 and 4 workers, beside the baseline
+
 The clock runs from the moment all of them are connected until the last finish is written. A worker
 claims on one connection and finishes on another, and runs a handler that does nothing.
 """
 
+import argparse
 import asyncio
 import multiprocessing
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
+from statistics import median
 from typing import Any, Final
 from uuid import uuid4
 
 import asyncpg
 import uvloop
 
+from bench.baseline import Baseline
 from bench.contender import LONG_AGO, RESULT, Claimed, Contender, Due
-from bench.servers import fresh_server
+from bench.foliot_store import FoliotStore
+from bench.servers import fresh_server, load_average
 from bench.stages import raise_floor
+from bench.telling import conclude, run, say
 
+WORKERS: Final = (1, 2, 4)
+BATCH: Final = 1_000
 IDLE_SECONDS: Final = 0.02
 UNFINISHED_BATCHES: Final = 4
 # No run of a sane size takes longer; a process that died must not leave the others waiting.
@@ -140,3 +150,42 @@ async def work(course: Course) -> None:
 async def handle() -> str:
     """The job itself: as little as there can be."""
     return RESULT
+
+
+async def measure_all(jobs: int, repeat: int) -> dict[int, dict[str, list[float]]]:
+    """By workers and contender, in turns: a machine that is busy is busy for both."""
+    found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for turn in range(repeat):
+        contenders: list[Contender] = [FoliotStore(), Baseline()]
+        for workers in WORKERS:
+            # Who goes first changes, so that a warming or tiring machine favours nobody.
+            for contender in contenders if turn % 2 else reversed(contenders):
+                rate = await measure_pipeline(contender, jobs, BATCH, workers)
+                found[workers][contender.name].append(rate)
+                say(f"turn {turn + 1}, {workers} w, {contender.name:8} {rate:8,.0f}/s")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="executions per second, from due to history")
+    parser.add_argument("--jobs", type=int, default=50_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="5,000 jobs, once: does it work?")
+    told = parser.parse_args()
+    if told.quick:
+        told.jobs, told.repeat = 5_000, 1
+    say(f"load before {load_average()}")
+    by_workers = {}
+    for workers, rates in asyncio.run(measure_all(told.jobs, told.repeat)).items():
+        ours, bare = median(rates["foliot"]), median(rates["baseline"])
+        by_workers[str(workers)] = {
+            "per_s": round(ours),
+            "baseline_per_s": round(bare),
+            "ratio_baseline": round(ours / bare, 3),
+        }
+    counts = {"jobs": told.jobs, "turns": told.repeat}
+    return conclude("pipeline", by_workers["1"] | counts | {"workers": by_workers})
+
+
+if __name__ == "__main__":
+    run(main)

@@ -10,7 +10,6 @@ last line is one JSON object.
 import argparse
 import asyncio
 import json
-import sys
 from collections import defaultdict
 from statistics import median
 
@@ -20,6 +19,7 @@ from bench.foliot_store import FoliotStore
 from bench.pipeline import measure_drain, measure_pipeline
 from bench.servers import load_average
 from bench.stages import measure_stages
+from bench.telling import run, say
 
 Rates = dict[str, float]
 
@@ -32,8 +32,7 @@ async def measure(contender: Contender, jobs: int, batch: int) -> Rates:
     return rates
 
 
-async def main() -> None:
-    options = parse()
+async def compare(options: argparse.Namespace) -> None:
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for turn in range(options.repeat):
         contenders: list[Contender] = [FoliotStore(), Baseline()]
@@ -68,10 +67,10 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def main() -> int:
+    asyncio.run(compare(parse()))
+    return 0
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main)

@@ -3,7 +3,7 @@
     python -m bench.trigger_to_start                # 200 triggers, 50 of each other kind
     python -m bench.trigger_to_start --polling      # without hints: as behind a pooler
 
-A whole Foliot on this machine as `foliot up` starts it, fsync on; requests over HTTP, one at a
+The processes that `foliot up` starts, on this machine, fsync on; requests over HTTP, one at a
 time, with pauses of chance between them, so that everyone is idle when the next one comes. Measured
 by the clock that all processes share, from before the request is sent.
 """
@@ -12,21 +12,17 @@ import argparse
 import http.client
 import json
 import random
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import quantiles
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import uvloop
-
-from bench.servers import load_average, make_folder
-from foliot.embedded import EmbeddedServer
-from foliot.testing.commands import clean_environ, foliot_up
+from bench.nodes import until_ready
+from bench.servers import load_average, migrated_apart
+from bench.telling import conclude, run, say, spread
+from foliot.testing.engine import Engine
 
 HANDLERS: Final = Path(__file__).with_name("starting_handlers.py")
 KEY: Final = "the-key-of-the-operator"
@@ -40,14 +36,12 @@ class Visitor:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._line = http.client.HTTPConnection(parts.hostname or "", parts.port)
-        self.answered_at = 0.0
 
     def ask(self, method: str, path: str, body: object = None) -> Body:
         headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
         self._line.request(method, f"/v1{path}", json.dumps(body or {}), headers)
         answer = self._line.getresponse()
         text = answer.read()
-        self.answered_at = time.monotonic()
         if answer.status >= 300:
             raise RuntimeError(f"{method} {path}: {answer.status} {text.decode()}")
         found: Body = json.loads(text)
@@ -159,49 +153,51 @@ KINDS: Final[dict[str, tuple[Callable[[Visitor, int], float], float]]] = {
 @contextmanager
 def stack(*, polling: bool) -> Iterator[str]:
     """The address of a whole Foliot."""
-    folder = make_folder()
-    environ = clean_environ(FOLIOT_API_KEY=KEY)
-    server = EmbeddedServer(folder / "postgres")
-    try:
-        if polling:
-            uvloop.run(server.start())
-            environ |= {"FOLIOT_DATABASE_URL": server.url, "FOLIOT_DATABASE_POOLER": "transaction"}
-        with foliot_up(folder / "data", str(HANDLERS), environ=environ) as ready:
-            ready.command.line_with("serves")
-            yield ready.url
-    finally:
-        if polling:
-            uvloop.run(server.stop())
-        shutil.rmtree(folder, ignore_errors=True)
+    told = {"FOLIOT_API_KEY": KEY}
+    if polling:
+        told["FOLIOT_DATABASE_POOLER"] = "transaction"
+    with migrated_apart() as server:
+        engine = Engine(server.url, server.home, HANDLERS)
+        with (
+            engine.api(**told) as api,
+            engine.scheduler(**told) as scheduler,
+            engine.worker("--queues", "*", **told) as worker,
+        ):
+            until_ready([scheduler], [worker])
+            yield api.line_with("listening on ").rpartition(" ")[2]
 
 
-def measure(visitor: Visitor, kind: str, count: int) -> str:
-    run, _ = KINDS[kind]
+def measure(visitor: Visitor, kind: str, count: int) -> dict[str, float]:
+    """In milliseconds."""
+    ask, _ = KINDS[kind]
     found: list[float] = []
-    run(visitor, 0)  # the first one also makes what the others need
+    ask(visitor, 0)  # the first one also makes what the others need
     for number in range(1, count + 1):
         idle()
-        found.append(run(visitor, number) * 1e3)
-    cuts = quantiles(found, n=100, method="inclusive")
-    return (
-        f"{kind:10} n {count:>4}  p50 {cuts[49]:7.1f} ms  p90 {cuts[89]:7.1f} ms"
-        f"  p99 {cuts[98]:7.1f} ms  most {max(found):7.1f} ms  load {load_average()}"
-    )
+        found.append(ask(visitor, number) * 1e3)
+    figures = spread(found, "ms")
+    shown = "  ".join(f"{name} {value:7.1f}" for name, value in figures.items())
+    say(f"{kind:10} n {count:>4}  {shown}  load {load_average()}")
+    return {"count": count} | figures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    parser = argparse.ArgumentParser(description="from a request to the start of its handler")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--polling", action="store_true", help="without hints")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--quick", action="store_true", help="10 triggers: does it work?")
     options = parser.parse_args()
+    if options.quick:
+        options.count, options.kinds = 10, ["trigger"]
+    found: dict[str, dict[str, float]] = {}
     with stack(polling=options.polling) as url:
         visitor = Visitor(url)
         for kind in options.kinds:
             count = max(5, round(options.count * KINDS[kind][1]))
-            sys.stdout.write(f"{measure(visitor, kind, count)}\n")
-            sys.stdout.flush()
+            found[kind] = measure(visitor, kind, count)
+    return conclude("trigger", found.pop("trigger", {}) | found)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

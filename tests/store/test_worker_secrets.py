@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from foliot.core.model import CommandTarget, ErrorType, Failure, HttpTarget
 from foliot.runtime.envelope import Keyring

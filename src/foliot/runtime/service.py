@@ -1,6 +1,7 @@
 """Start and end of a process's own work: the event loop, signals, tasks that belong to a block."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -16,6 +17,14 @@ T = TypeVar("T")
 
 # Ctrl-C, a polite kill, a terminal that was closed: all ask for the same.
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+COLLECT_AFTER_OBJECTS: Final = 50_000
+
+
+def collect_rarely() -> None:
+    """For a process that makes many small objects and no cycles: looking for some took a third of
+    the time. What is here already stays."""
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER_OBJECTS)
 
 
 def run(

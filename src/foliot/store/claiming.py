@@ -14,6 +14,7 @@ from typing import Final
 from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from foliot.core.ids import DagRunId, ExecutionId, JobId, TenantId, WorkerId
 from foliot.core.model import Json, RetryPolicy, Target, Trigger
@@ -80,8 +81,7 @@ class Instructions:
     holds_overlaps: bool = False  # a scheduled execution may wait for the one before it to end
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedExecution:
+class ClaimedExecution(msgspec.Struct, frozen=True):
     """All that is needed to run one attempt.
 
     Without `instructions` the version cannot be read here (a newer Foliot wrote it): the attempt

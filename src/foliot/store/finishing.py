@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from foliot.core.fingerprint import fingerprint
 from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.model import Failure, Json
 from foliot.core.retry import SNOOZE_SECONDS_MAX, DeadLetterReason
 from foliot.core.states import EXECUTION, ExecutionEvent, ExecutionState, advance
 from foliot.core.storable import RESULT_BYTES_MAX, Storable, to_storable
-from foliot.store.columns import sparse, unless
+from foliot.store.columns import sparse
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, StatementFailed, TransactionConflict
 from foliot.store.failure_records import failure_as_text
@@ -41,8 +43,7 @@ _GIVEN_BACK: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The end of one attempt, and what it means for the execution.
 
     `delay_seconds` is how long a RETRY, SNOOZE or HOLD waits, counted by the database's clock.
@@ -170,7 +171,9 @@ async def _write_marked(
     failure = outcome.failure and replace(
         outcome.failure, message="the database refused the message", detail=None, http_status=None
     )
-    marked = replace(outcome, result=marker, response=None, failure=failure, started_at=None)
+    marked = msgspec.structs.replace(
+        outcome, result=marker, response=None, failure=failure, started_at=None
+    )
     try:
         return await _send(database, worker_id, [marked], now)
     except StatementFailed as failed:
@@ -211,7 +214,8 @@ def _columns(
     batch: Sequence[Outcome], results: Sequence[Storable | None]
 ) -> Iterator[list[object]]:
     """After ids and fences. What is as it usually is travels as null."""
-    yield [unless(str(outcome.event), str(ExecutionEvent.SUCCEED)) for outcome in batch]
+    usual = ExecutionEvent.SUCCEED
+    yield [None if outcome.event is usual else str(outcome.event) for outcome in batch]
     yield [result and result.text for result in results]
     yield [
         True if outcome.result_truncated or (result is not None and result.truncated) else None

@@ -2,7 +2,6 @@
 stop."""
 
 import asyncio
-import gc
 import logging
 import socket
 from contextlib import AsyncExitStack
@@ -16,7 +15,7 @@ from foliot.core.ids import SchedulerId
 from foliot.runtime.chance import fresh_id
 from foliot.runtime.clock import Clock, SystemClock
 from foliot.runtime.health import Starting
-from foliot.runtime.service import beside, run, stop_signals, until
+from foliot.runtime.service import beside, collect_rarely, run, stop_signals, until
 from foliot.scheduler.service import Connections, SchedulerService
 from foliot.settings import Settings
 from foliot.store.connecting import wait_until_reachable
@@ -33,14 +32,11 @@ log = logging.getLogger(__name__)
 FIRING_CONNECTIONS: Final = 5
 LEASE_CONNECTIONS: Final = 2
 TRADE_CONNECTIONS: Final = 4
-COLLECT_AFTER_OBJECTS: Final = 50_000
 
 
 def serve_scheduler(settings: Settings) -> None:
     """Until SIGTERM or SIGINT; what it holds is given back first."""
-    # A herd is many small objects and no cycles: looking for some took a third of the time.
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER_OBJECTS)
+    collect_rarely()
     run(_serve(settings, required_url(settings)), uvloop.new_event_loop)
 
 

@@ -16,7 +16,15 @@ from foliot import __version__
 from foliot.core.model import TargetType
 from foliot.runtime.clock import Clock, SystemClock
 from foliot.runtime.health import Starting
-from foliot.runtime.service import beside, end_within, run, served, stop_signals, until
+from foliot.runtime.service import (
+    beside,
+    collect_rarely,
+    end_within,
+    run,
+    served,
+    stop_signals,
+    until,
+)
 from foliot.runtime.source_files import stamp_of
 from foliot.settings import PREFIX, Settings
 from foliot.store.database import Database
@@ -53,6 +61,7 @@ def serve_worker(
     settings: Settings, url: str, targets: Sequence[str], *, tell: Tell | None = None
 ) -> None:
     """Raises ModuleNotImported; with `tell`, says so and tries again when a file has changed."""
+    collect_rarely()
     run(_Worker(settings, url, targets, tell).serve(), uvloop.new_event_loop)
 
 

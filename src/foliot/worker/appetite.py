@@ -38,11 +38,21 @@ def bite(load: Load) -> int:
     """How many to claim now: 0 while at least half of what is wanted is here already."""
     if load.unwritten >= UNWRITTEN_MAX:
         return 0
-    free = max(0, load.capacity - load.running)
-    wanted = free + int(load.per_second * AHEAD_SECONDS)
+    wanted = _wanted(load)
     if load.waiting * 2 > wanted:
         return 0
     return min(wanted - load.waiting, BITE_MAX, UNWRITTEN_MAX - load.unwritten)
+
+
+def room_at(load: Load) -> int:
+    """How many may wait at the most for there to be room: as long as more do, nobody need ask."""
+    if load.waiting * 2 <= _wanted(load):
+        return load.waiting  # it is not they who fill it
+    return _wanted(load) // 2
+
+
+def _wanted(load: Load) -> int:
+    return max(0, load.capacity - load.running) + int(load.per_second * AHEAD_SECONDS)
 
 
 class Throughput:

@@ -56,6 +56,7 @@ class Attempts:
 
     def __init__(self, desk: Desk, runner: Runner, spawn: Spawn) -> None:
         self.hand = Hand()
+        ACTIVE_EXECUTIONS.set_function(lambda: self.hand.running)
         self.finisher = Finisher(desk.finish_database, desk.worker_id, self._written, desk.clock)
         self.logs = LogBook(desk.report_database, desk.worker_id)
         self.progress = ProgressBook(desk.report_database, desk.worker_id)
@@ -107,15 +108,8 @@ class Attempts:
     def start_waiting(self) -> None:
         """Begins what has waited longest, as far as there are slots. What lay here too long, as
         after a freeze, may have begun elsewhere: it is given back."""
-        if self._leaving:
-            self.give_back_waiting()
-        self.give_back_overdue()
-        while self.hand.running < self._desk.capacity:
-            grip = self.hand.begin_next()
-            if grip is None:
-                break
-            self._spawn(self._make(grip))
-        ACTIVE_EXECUTIONS.set(self.hand.running)
+        while (grip := self._begin_next()) is not None:
+            self._spawn(self._serve(grip))
 
     def give_back_overdue(self) -> int:
         """What has waited here for a second may begin sooner elsewhere."""
@@ -176,16 +170,26 @@ class Attempts:
         if grip is not None:
             self.progress.note(grip, percent, message)
 
+    def _begin_next(self) -> Grip | None:
+        if self._leaving:
+            self.give_back_waiting()
+        self.give_back_overdue()
+        return self.hand.begin_next() if self.hand.running < self._desk.capacity else None
+
+    async def _serve(self, grip: Grip) -> None:
+        """One slot: this attempt, and then whichever has waited longest, until none waits. A task
+        for each attempt took a fifth of the worker's time."""
+        next_grip: Grip | None = grip
+        while next_grip is not None:
+            await self._make(next_grip)
+            next_grip = self._begin_next()
+            self.on_room()
+
     async def _make(self, grip: Grip) -> None:
         task = task_of(grip.claimed)
-        if task is None:
-            ended: Ended = Failed(UNREADABLE)
-        else:
-            ended = await self._run(task)
-        poisoned = await self._is_poisoned(grip, ended)
+        ended = Failed(UNREADABLE) if task is None else await self._run(task)
+        poisoned = isinstance(ended, Failed) and await self._is_poisoned(grip)
         self._end(grip, ended, poisoned=poisoned)
-        self.start_waiting()
-        self.on_room()
 
     async def _run(self, task: Task) -> Ended:
         try:
@@ -195,9 +199,10 @@ class Attempts:
             reason = f"the worker failed: {type(error).__name__}"
             return Failed(Failure(ErrorType.WORKER_LOST, reason))
 
-    async def _is_poisoned(self, grip: Grip, ended: Ended) -> bool:
+    async def _is_poisoned(self, grip: Grip) -> bool:
+        """Asked of one that has failed."""
         policy = policy_of(grip.claimed.instructions)
-        if not isinstance(ended, Failed) or policy.poison_window_seconds is None:
+        if policy.poison_window_seconds is None:
             return False
         try:
             return await fails_too_fast(self._desk.report_database, grip.execution_id, policy)

@@ -22,7 +22,7 @@ from foliot.store.database import Database
 from foliot.store.errors import DatabaseError
 from foliot.store.lanes import list_servable
 from foliot.store.workers import WorkerProfile, count_sharing
-from foliot.worker.appetite import bite
+from foliot.worker.appetite import bite, room_at
 from foliot.worker.attempts import Attempts
 from foliot.worker.finish import given_back
 from foliot.worker.waking import DEAF, IDLE_SECONDS_MAX, IDLE_SECONDS_MIN, Ear, Waking
@@ -115,6 +115,7 @@ class Claimer:
         self._order: deque[str] = deque()
         self._pause = 0.0
         self._last = ClaimReport(0, False)
+        self._room_at = 0
 
     @property
     def hint(self) -> Hint:
@@ -122,12 +123,17 @@ class Claimer:
 
     def hear_of_room(self) -> None:
         """An attempt has ended: if there was no room before and there is now, do not wait."""
-        if self._last.full and bite(self._attempts.load()):
+        if not self._last.full or self._attempts.hand.waiting > self._room_at:
+            return
+        if bite(self._attempts.load()):
+            self._last = ClaimReport(self._last.claimed, full=False)
             self.hint.give()
 
     async def step(self) -> float:
         """One pass of the loop, and the seconds to wait before the next."""
         self._last = await self.run_once()
+        if self._last.full:
+            self._room_at = room_at(self._attempts.load())
         self._pause = pause_seconds(self._last, self._pause, self._ear.longest_seconds)
         if self._lanes_in_doubt:
             self._pause = min(self._pause, LANES_SECONDS_HINTED)

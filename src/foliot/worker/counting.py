@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from prometheus_client import Counter, Histogram
 
-from foliot.core.ids import microseconds
 from foliot.core.model import ErrorType
 from foliot.core.states import ExecutionEvent, ExecutionState
 from foliot.runtime.metrics import (
@@ -50,11 +49,11 @@ def _finished(queue: str, state: ExecutionState) -> Counter:
 
 
 def begun(grip: Grip) -> None:
-    counters, started_at = _of(grip.claimed.queue), grip.started_at
+    counters, claimed = _of(grip.claimed.queue), grip.claimed
     counters.started.inc()
-    if started_at is not None:
-        late = microseconds(started_at) - microseconds(grip.claimed.available_at)
-        counters.start_delay.observe(late / 1e6)
+    if grip.begun_at is not None:
+        waited = (claimed.claimed_at - claimed.available_at).total_seconds()
+        counters.start_delay.observe(waited + grip.begun_at - grip.taken_at)
 
 
 def ended(grip: Grip, how: Ended, now: float) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from foliot.core.masking import Masker
 from foliot.core.model import ErrorType, Failure, TargetType
 from foliot.worker.hosts.output import CUT
-from foliot.worker.secrets import Ready, SecretReader
+from foliot.worker.secrets import Ready, SecretReader, asks_for_secrets
 from foliot.worker.tasks import (
     Cancelled,
     Crashed,
@@ -72,6 +72,8 @@ class DiscreetRunner:
         await self._runner.start()
 
     async def run(self, task: Task, reporter: Reporter) -> Ended:
+        if not asks_for_secrets(task):
+            return await self._runner.run(task, reporter)
         self._reading[task.execution_id] = None
         try:
             ready = await self._reader.prepare(task)

@@ -127,7 +127,7 @@ class Life:
         )
         with ExitStack() as ears:
             await self._work_at(desk, drain_seconds, ears)
-        ACTIVE_EXECUTIONS.set(0)
+        ACTIVE_EXECUTIONS.set_function(lambda: 0)
         return Ending.LOST if self._lost else Ending.LEFT
 
     async def _work_at(self, desk: Desk, drain_seconds: float, ears: ExitStack) -> None:

@@ -9,9 +9,11 @@ a secret has a masker with it: nothing that the attempt says leaves the worker w
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from foliot.core.errors import FoliotError, PayloadTooLarge
 from foliot.core.ids import TenantId
@@ -76,8 +78,7 @@ class SecretReader:
 
     async def prepare(self, task: Task) -> Ready | Failed | HandedBack:
         """The task as it is to be run, or why it cannot be."""
-        payload = task.payload if task.payload_is_jobs else None
-        parts = (payload, *_parts_of(task.http), *_parts_of(task.command))
+        parts = _parts_with_secrets(task)
         if not is_any_in(*parts):
             return Ready(task)
         try:
@@ -133,6 +134,17 @@ def _filled(task: Task, values: Mapping[str, str]) -> Task:
         http=None if task.http is None else substitute_http(task.http, values),
         command=None if task.command is None else substitute_command(task.command, values),
     )
+
+
+def asks_for_secrets(task: Task) -> bool:
+    return is_any_in(*_parts_with_secrets(task))
+
+
+def _parts_with_secrets(task: Task) -> Sequence[object]:
+    payload = task.payload if task.payload_is_jobs else None
+    if task.http is None and task.command is None:
+        return (payload,)
+    return (payload, *_parts_of(task.http), *_parts_of(task.command))
 
 
 def _parts_of(target: HttpTarget | CommandTarget | None) -> Sequence[object]:

@@ -4,9 +4,11 @@ A failure is judged by the job's retry policy. A crash is judged by the rules of
 worker stopped for its own sake, because it leaves, goes back to the queue and costs no attempt.
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from foliot.core.ids import WorkerId
 from foliot.core.model import (
@@ -50,8 +52,7 @@ UNREADABLE: Final = Failure(
 End = Outcome | Verdict | HandOver
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What, besides the end itself, decides what follows.
 
     `chance` in [0, 1) spreads retries. `leaving`: the worker begins nothing more. `stopped`: it has

@@ -9,12 +9,12 @@ import logging
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from foliot.core.commands import Programs, check_allowed, check_command
 from foliot.core.errors import InvalidInput

@@ -48,6 +48,8 @@ class HostPool:
 
     def pick_shared(self) -> Host:
         hosts = self.shared()
+        if len(hosts) == 1 == self._limits.shared and hosts[0].silent_seconds() < STILL_SECONDS:
+            return hosts[0]
         if len(hosts) < self._limits.shared:
             return self._fork(_SHARED)
         moving = [host for host in hosts if host.silent_seconds() < STILL_SECONDS]

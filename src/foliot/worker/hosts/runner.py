@@ -24,6 +24,7 @@ from foliot.worker.hosts.messages import (
     News,
     Pong,
     Progressed,
+    Returned,
     Stopped,
     Unknown,
 )
@@ -43,6 +44,8 @@ LOOK_SECONDS: Final = 1.0
 # So long after a kill that had no effect, what should have done it is woken, and then killed.
 KILL_SECONDS: Final = 3.0
 _STOPPING: Final = "the worker is stopping"
+# Ends of what may never have begun.
+_NOT_BEGUN: Final = frozenset({Stopped, Unknown})
 # The database's address and password, and the keys of secrets, are none of a handler's business.
 _SECRETS: Final = frozenset(
     {
@@ -171,6 +174,8 @@ class HandlerRunner:
 
     def _hear(self, host: Host, news: News) -> None:
         match news:
+            case Returned():  # nearly always; to ask what it is not takes longer
+                self._hear_end(host, news)
             case Began():
                 now = asyncio.get_running_loop().time()
                 for ticket in news.tickets:
@@ -214,7 +219,7 @@ class HandlerRunner:
         under_way = host.under_way.get(end.ticket)
         if under_way is None:
             return
-        if not isinstance(end, Stopped | Unknown):
+        if type(end) not in _NOT_BEGUN:
             under_way.begin(asyncio.get_running_loop().time())
         host.drain_output()
         self._end(host, under_way, _as_told(under_way, end))

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from foliot.worker.hosts.messages import Logged, News, Progressed, encode_frames
+from foliot.worker.hosts.messages import Logged, News, Progressed, Returned, encode_frames
 from foliot.worker.hosts.wire import Unsent
 
 
@@ -38,12 +38,16 @@ class Speech:
         if os.getpid() != self._process:
             return
         with self._lock:
-            if isinstance(news, Progressed):
-                self._gather_step(news)
-            else:
-                self._gathered.append(news)
-            if isinstance(news, Logged):
-                self._write()
+            match news:
+                case Returned():  # nearly always; to ask what it is not takes longer
+                    self._gathered.append(news)
+                case Progressed():
+                    self._gather_step(news)
+                case Logged():
+                    self._gathered.append(news)
+                    self._write()
+                case _:
+                    self._gathered.append(news)
         self.call()
 
     def call(self) -> None:
