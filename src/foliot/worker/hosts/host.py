@@ -56,6 +56,7 @@ class Host:
         self._nursery = nursery
         self._hear = hear
         self._loop = asyncio.get_running_loop()
+        self._is_drained = False
         self._pings = self._pongs = 0
         self._pinged_at = 0.0
         # Of what the host is given nothing stays open here; if there is no host, nothing at all.
@@ -116,12 +117,17 @@ class Host:
         return self._pongs < ping
 
     def drain_output(self) -> None:
+        """What was written before the news that are being told: read once for all of them."""
+        if self._is_drained:
+            return
+        self._is_drained = True
         for pipe in self._pipes:
             pipe.drain()
 
     def drain(self) -> None:
         """What a host had said before it died counts."""
         self._wire.drain()
+        self._is_drained = False
         self.drain_output()
 
     def kill(self) -> None:
@@ -135,6 +141,7 @@ class Host:
         self.board.close()
 
     def _read(self, frame: bytes) -> None:
+        self._is_drained = False
         for news in NEWS.decode(frame):
             self._hear(self, news)
 

@@ -67,6 +67,8 @@ class HandlerRunner:
         limits: HostLimits | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        # To ask which loop runs is a system call each time.
+        self._loop = asyncio.get_running_loop()
         given = os.environ if environ is None else environ
         kept = {name: value for name, value in given.items() if name not in _SECRETS}
         self._nursery = NurseryLink(targets, kept, self._host_exited, self._nursery_lost)
@@ -135,7 +137,7 @@ class HandlerRunner:
         else:
             host = self._pool.pick_shared()
         self._tickets += 1
-        under_way = UnderWay(self._tickets, task, reporter)
+        under_way = UnderWay(self._tickets, task, reporter, self._loop)
         self._placed[under_way.ticket] = (under_way, host)
         self._by_execution[task.execution_id] = under_way.ticket
         self._alarms.set(under_way.ticket, task.timeout_seconds)
@@ -177,7 +179,7 @@ class HandlerRunner:
             case Returned():  # nearly always; to ask what it is not takes longer
                 self._hear_end(host, news)
             case Began():
-                now = asyncio.get_running_loop().time()
+                now = self._loop.time()
                 for ticket in news.tickets:
                     if ticket in host.under_way:
                         self._begin(host.under_way[ticket], now)
@@ -203,7 +205,7 @@ class HandlerRunner:
         under_way = host.under_way.get(news.ticket)
         if under_way is None:
             return
-        self._begin(under_way, asyncio.get_running_loop().time())
+        self._begin(under_way, self._loop.time())
         if isinstance(news, Logged):
             under_way.hear_lines(news.lines)
         else:
@@ -220,7 +222,7 @@ class HandlerRunner:
         if under_way is None:
             return
         if type(end) not in _NOT_BEGUN:
-            under_way.begin(asyncio.get_running_loop().time())
+            under_way.begin(self._loop.time())
         host.drain_output()
         self._end(host, under_way, _as_told(under_way, end))
         if host.is_leaving and not host.under_way:
@@ -256,7 +258,7 @@ class HandlerRunner:
 
     def _seconds_left(self, under_way: UnderWay, host: Host) -> float:
         self._read_board(host)
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if under_way.has_begun:
             return under_way.began_at + under_way.task.timeout_seconds - now
         return under_way.placed_at + self._limits.begin_seconds - now
@@ -271,7 +273,7 @@ class HandlerRunner:
 
     def _kill(self, host: Host, under_way: UnderWay) -> None:
         """It was asked and did not stop."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if host.killed_for is None:
             host.killed_for, host.killed_at = under_way, now
             stands_still = host.shape.is_async and host.stands_still_since(under_way.ping)
@@ -310,7 +312,7 @@ class HandlerRunner:
         last look at the earliest."""
         under_way = host.under_way.get(host.board.running)
         if under_way is not None:
-            now = asyncio.get_running_loop().time()
+            now = self._loop.time()
             self._begin(under_way, max(under_way.placed_at, now - LOOK_SECONDS))
 
     def _report_blocker(self, host: Host, still: float) -> None:
@@ -323,7 +325,7 @@ class HandlerRunner:
             f"this handler has kept the event loop for {still:.0f} s, and others wait for it:"
             " await instead, or write it without async"
         )
-        under_way.hear_warning(asyncio.get_running_loop().time(), words)
+        under_way.hear_warning(self._loop.time(), words)
         self._has_news(under_way.ticket)
 
     # Ends of processes.

@@ -66,8 +66,9 @@ class UnderWay:
         "ticket",
     )
 
-    def __init__(self, ticket: int, task: Task, reporter: Reporter) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(
+        self, ticket: int, task: Task, reporter: Reporter, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.ticket = ticket
         self.task = task
         self.reporter = reporter
