@@ -6,7 +6,7 @@ decisions that led there.
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from chaos.simulation.engine import Violation
@@ -144,7 +144,9 @@ def unfinished(
     for row in store.live.values():
         # Who waits for others of its job gets on while they do.
         is_still = store.changed_at[row.job_id if row.hold else row.execution_id] <= since
-        if row.execution_id in old and is_still and not _may_wait(store, row):
+        if _is_in_line(store, row, since) or _may_wait(store, row):
+            continue
+        if row.execution_id in old and is_still:
             yield f"{row.execution_id} of {row.job_id} is {row.status} ({row.hold}) and stays so"
     for child_id, told in store.told.items():
         after = store.jobs[child_id].job.schedule.after
@@ -157,6 +159,17 @@ def unfinished(
         node = store.bearers.get(lease.owner) if lease.owner else None
         if not lease.is_held(store.now) or node is None or not node.is_alive:
             yield f"shard {lease.shard} has no owner that lives"
+
+
+def _is_in_line(store: SimulatedStore, row: Row, since: datetime) -> bool:
+    """Those before it get on, so that its turn comes."""
+    return row.rank is not None and any(
+        other.rank is not None
+        and other.rank < row.rank
+        and other.queue == row.queue
+        and store.changed_at[other.execution_id] > since
+        for other in store.live.values()
+    )
 
 
 def _overdue(store: SimulatedStore, record: JobRecord) -> Iterator[str]:

@@ -74,8 +74,9 @@ class ServerTime:
         return seconds_of(moment) - self._clock.monotonic() - self._offset()
 
     def seconds_until_past(self, moment: datetime) -> float:
-        """Until it is over for the database without a doubt."""
-        return self.seconds_until(moment) + self._error()
+        """Until it is over for the database without a doubt, which grows meanwhile."""
+        seconds = self.seconds_until(moment) + self._error()
+        return seconds / (1 - DRIFT) if seconds > 0 else seconds
 
     def _offset(self) -> float:
         return self._best().offset_seconds
