@@ -97,9 +97,9 @@ DEAD_LETTERS: Final[Mapping[str, Hot]] = {
     "dead_letters/list_page of closed ones": Hot(
         constantly(*_page("REPLAYED")), BATCH, 500, 1_500, tenant=True
     ),
-    # All that may be looked at is, and no more.
+    # All that may be looked at is, and no more, besides those dead ones.
     "dead_letters/list_page of what there is none of": Hot(
-        constantly(*_page(reason="POISON")), 1, 300, 1_000, tenant=True
+        constantly(*_page(reason="POISON")), 1, 2_000, 3_000, tenant=True
     ),
     "dead_letters/read": Hot(of_a_letter(), 1, 20, 100, tenant=True),
     "dead_letters/read_replayable": Hot(of_letters, BATCH, 800, 4_000, tenant=True),
