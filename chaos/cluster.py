@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import foliot
 from chaos.facts import Fault
 from chaos.node import Birth, Node, NotAtWork, Role
 from chaos.record import SINK_FILE, Recorder
@@ -28,6 +29,8 @@ from foliot.testing.commands import clean_environ
 from foliot.testing.proxy import NodeProxy
 
 ROOT: Final = Path(__file__).parents[1]
+# Nodes run the very code that this process does, which may be a copy with a guard taken out.
+PRODUCT: Final = Path(foliot.__file__).parents[1]
 HANDLERS: Final = Path(__file__).with_name("handlers.py")
 CLOCK_OFF_SECONDS: Final = 300
 CONCURRENCY: Final = 16
@@ -73,7 +76,7 @@ class Cluster:
             FOLIOT_DATABASE_URL=proxy.url,
             FOLIOT_API_KEY=self.key,
             CHAOS_SINK=str(self.sink),
-            PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+            PYTHONPATH=os.pathsep.join([str(PRODUCT), str(ROOT)]),
             PYTHONUNBUFFERED="1",
             PYTHONWARNINGS="default::ResourceWarning",
         )

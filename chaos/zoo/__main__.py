@@ -20,7 +20,7 @@ from chaos.zoo.guards import GUARDS
 
 LIMIT_SECONDS: Final = 300.0
 # As the report prints it, and as pytest does.
-VIOLATED: Final = re.compile(r"^BAD +(?P<name>[a-z-]+)", re.MULTILINE)
+VIOLATED: Final = re.compile(r"^(?P<name>[a-z-]+) .*<-- violated$", re.MULTILINE)
 FAILED: Final = re.compile(r"^(FAILED|ERROR) ", re.MULTILINE)
 
 

@@ -5,5 +5,6 @@ from typing import Final
 from chaos.zoo.fires import FIRES
 from chaos.zoo.guard import Guard
 from chaos.zoo.holds import HOLDS
+from chaos.zoo.runs import RUNS
 
-GUARDS: Final[tuple[Guard, ...]] = (*FIRES, *HOLDS)
+GUARDS: Final[tuple[Guard, ...]] = (*FIRES, *HOLDS, *RUNS)
