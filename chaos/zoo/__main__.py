@@ -43,9 +43,9 @@ def run_tests(sources: Path, nodes: Sequence[str]) -> subprocess.CompletedProces
     return run(sources, "pytest", *quick, *nodes)
 
 
-def is_caught(guard: Guard, sources: Path) -> tuple[bool, str]:
+def is_caught(catcher: Named | Invariant, sources: Path) -> tuple[bool, str]:
     """Whether it was noticed by whom it should be, and the output."""
-    match guard.caught_by:
+    match catcher:
         case Named(node):
             done = run_tests(sources, [node])
             return done.returncode == 1 and bool(FAILED.search(done.stdout)), done.stdout
@@ -55,7 +55,8 @@ def is_caught(guard: Guard, sources: Path) -> tuple[bool, str]:
 
 
 def control(guards: Sequence[Guard]) -> bool:
-    nodes = sorted({each.caught_by.node for each in guards if isinstance(each.caught_by, Named)})
+    catchers = {each for guard in guards for each in guard.caught_by}
+    nodes = sorted(each.node for each in catchers if isinstance(each, Named))
     if not nodes:
         return True
     with broken_sources(None) as sources:
@@ -71,22 +72,28 @@ def say(line: str) -> None:
 
 
 def show(guard: Guard) -> None:
-    say(f"{guard.name:34} {guard.why}\n{'':34} caught by {guard.caught_by}")
+    say(f"{guard.name:34} {guard.why}\n{'':34} caught by {', '.join(map(str, guard.caught_by))}")
 
 
 def release(guards: Sequence[Guard]) -> int:
     """Each in turn; how many nobody noticed."""
     escaped = 0
     for guard in guards:
-        began = time.monotonic()
         with broken_sources(guard) as sources:
-            caught, output = is_caught(guard, sources)
-        word = "caught " if caught else "ESCAPED"
-        say(f"{word} {guard.name:34} {time.monotonic() - began:5.0f} s  by {guard.caught_by}")
-        if not caught:
-            escaped += 1
-            say(output[-3000:])
+            found = [watch(guard, each, sources) for each in guard.caught_by]
+        escaped += not all(found)
     return escaped
+
+
+def watch(guard: Guard, catcher: Named | Invariant, sources: Path) -> bool:
+    """Whether it was caught, which is told."""
+    began = time.monotonic()
+    caught, output = is_caught(catcher, sources)
+    word = "caught " if caught else "ESCAPED"
+    say(f"{word} {guard.name:34} {time.monotonic() - began:5.0f} s  by {catcher}")
+    if not caught:
+        say(output[-3000:])
+    return caught
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from chaos.zoo.guard import Cut, Guard, Named
+from chaos.zoo.guard import Cut, Guard, Invariant, Named
 
 FIRE: Final = "store/functions/fire.sql"
 SHARDS: Final = "tests/store/test_shards.py"
@@ -20,31 +20,34 @@ FIRES: Final = (
                 "j.id = x.job_id\n",
             ),
         ),
-        Named(f"{FIRING}::test_eight_schedulers_fire_each_instant_once"),
+        (Named(f"{FIRING}::test_eight_schedulers_fire_each_instant_once"),),
     ),
     Guard(
         "fire-version-check",
         "an instant is fired under a schedule that was changed meanwhile",
         (Cut(FIRE, "j.schedule_version = x.version and j.status", "j.status"),),
-        Named(f"{FIRING}::test_a_job_that_is_no_longer_as_seen_fires_nothing"),
+        (Named(f"{FIRING}::test_a_job_that_is_no_longer_as_seen_fires_nothing"),),
     ),
     Guard(
         "fire-only-active",
         "a job that was paused meanwhile fires",
         (Cut(FIRE, " and j.status = 'ACTIVE'\n", "\n"),),
-        Named(f"{FIRING}::test_a_job_that_is_no_longer_as_seen_fires_nothing"),
+        (Named(f"{FIRING}::test_a_job_that_is_no_longer_as_seen_fires_nothing"),),
     ),
     Guard(
         "fire-passes-over-locked",
         "one job in use keeps the whole batch from firing",
         (Cut(FIRE, "for no key update skip locked) j)", "for no key update) j)"),),
-        Named(f"{FIRING}::test_a_locked_job_is_passed_over_and_the_others_fire"),
+        (Named(f"{FIRING}::test_a_locked_job_is_passed_over_and_the_others_fire"),),
     ),
     Guard(
         "fire-overlap-check",
         "a job that may not overlap runs beside itself",
         (Cut(FIRE, "when d.busy then 0 else least(d.fires, 1)", "else least(d.fires, 1)"),),
-        Named("tests/store/test_firing_overlap.py::test_the_server_decides_as_the_core_does"),
+        (
+            Named("tests/store/test_firing_overlap.py::test_the_server_decides_as_the_core_does"),
+            Invariant("overlap-and-misfire"),
+        ),
     ),
     Guard(
         "instant-in-the-id",
@@ -56,7 +59,7 @@ FIRES: Final = (
                 "    at = microseconds(instant) // 1_000 * 1_000\n",
             ),
         ),
-        Named(f"{FIRING}::test_instants_of_one_millisecond_have_executions_of_their_own"),
+        (Named(f"{FIRING}::test_instants_of_one_millisecond_have_executions_of_their_own"),),
     ),
     Guard(
         "settle-before-edit",
@@ -68,7 +71,7 @@ FIRES: Final = (
                 "        pass\n    plan =",
             ),
         ),
-        Named(f"{SETTLING}::test_an_edit_settles_what_is_due_under_the_old_version"),
+        (Named(f"{SETTLING}::test_an_edit_settles_what_is_due_under_the_old_version"),),
     ),
     Guard(
         "settle-before-pause",
@@ -80,7 +83,7 @@ FIRES: Final = (
                 "        advance(",
             ),
         ),
-        Named(f"{SETTLING}::test_a_pause_settles_and_then_nothing_fires"),
+        (Named(f"{SETTLING}::test_a_pause_settles_and_then_nothing_fires"),),
     ),
     Guard(
         "edit-version-check",
@@ -92,7 +95,7 @@ FIRES: Final = (
                 "if False and expected !=",
             ),
         ),
-        Named("tests/store/test_jobs.py::test_of_many_edits_of_one_version_one_wins"),
+        (Named("tests/store/test_jobs.py::test_of_many_edits_of_one_version_one_wins"),),
     ),
     Guard(
         "take-compares-epoch",
@@ -104,13 +107,16 @@ FIRES: Final = (
                 "\n",
             ),
         ),
-        Named(f"{SHARDS}::test_who_acts_on_an_old_reading_takes_nothing"),
+        (Named(f"{SHARDS}::test_who_acts_on_an_old_reading_takes_nothing"),),
     ),
     Guard(
         "take-raises-epoch",
         "an old owner cannot be told from the new one",
         (Cut("store/functions/take_shards.sql", "epoch = l.epoch + 1", "epoch = l.epoch"),),
-        Named(f"{SHARDS}::test_what_is_taken_is_held_for_a_lease_under_a_new_epoch"),
+        (
+            Named(f"{SHARDS}::test_what_is_taken_is_held_for_a_lease_under_a_new_epoch"),
+            Invariant("epochs-rise"),
+        ),
     ),
     Guard(
         "take-waits-for-the-lease",
@@ -122,7 +128,7 @@ FIRES: Final = (
                 "",
             ),
         ),
-        Named(f"{SHARDS}::test_what_another_holds_cannot_be_taken_until_its_lease_runs_out"),
+        (Named(f"{SHARDS}::test_what_another_holds_cannot_be_taken_until_its_lease_runs_out"),),
     ),
     Guard(
         "take-skips-locked",
@@ -134,7 +140,7 @@ FIRES: Final = (
                 "for no key update",
             ),
         ),
-        Named(f"{SHARDS}::test_who_takes_waits_for_nobody"),
+        (Named(f"{SHARDS}::test_who_takes_waits_for_nobody"),),
     ),
     Guard(
         "renew-compares-epoch",
@@ -147,7 +153,11 @@ FIRES: Final = (
                 " and l.owner = p_id",
             ),
         ),
-        Named(f"{SHARDS}::test_a_lease_that_went_to_another_and_came_back_is_not_the_one_we_had"),
+        (
+            Named(
+                f"{SHARDS}::test_a_lease_that_went_to_another_and_came_back_is_not_the_one_we_had"
+            ),
+        ),
     ),
     Guard(
         "give-back-is-fenced",
@@ -159,7 +169,7 @@ FIRES: Final = (
                 ")",
             ),
         ),
-        Named(f"{SHARDS}::test_a_late_giving_back_does_not_touch_what_was_taken_anew"),
+        (Named(f"{SHARDS}::test_a_late_giving_back_does_not_touch_what_was_taken_anew"),),
     ),
     Guard(
         "watch-before-takeover",
@@ -171,8 +181,10 @@ FIRES: Final = (
                 "takeovers=True",
             ),
         ),
-        Named(
-            "tests/store/test_scheduler_shards.py::test_after_an_outage_everybody_keeps_what_they_had"
+        (
+            Named(
+                "tests/store/test_scheduler_shards.py::test_after_an_outage_everybody_keeps_what_they_had"
+            ),
         ),
     ),
     Guard(
@@ -185,6 +197,9 @@ FIRES: Final = (
                 "return datetime.now(UTC)",
             ),
         ),
-        Named("tests/acceptance/test_engine_skew.py::test_wrong_clocks_change_nothing"),
+        (
+            Named("tests/acceptance/test_engine_skew.py::test_wrong_clocks_change_nothing"),
+            Invariant("no-invention"),
+        ),
     ),
 )

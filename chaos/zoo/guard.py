@@ -39,4 +39,4 @@ class Guard:
     name: str
     why: str  # what goes wrong without it
     cuts: tuple[Cut, ...]
-    caught_by: Named | Invariant
+    caught_by: tuple[Named | Invariant, ...]  # each of them

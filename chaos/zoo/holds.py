@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from chaos.zoo.guard import Cut, Guard, Named
+from chaos.zoo.guard import Cut, Guard, Invariant, Named
 
 CLAIM: Final = "store/functions/claim.sql"
 FINISH: Final = "store/functions/finish.sql"
@@ -17,13 +17,13 @@ HOLDS: Final = (
         "finish-fence",
         "the end of an attempt that was superseded is written over the new one",
         (Cut(FINISH, " and e.fence = t.fence offset 0", " offset 0"),),
-        Named(f"{FINISHING}::test_a_superseded_outcome_changes_nothing_and_is_told"),
+        (Named(f"{FINISHING}::test_a_superseded_outcome_changes_nothing_and_is_told"),),
     ),
     Guard(
         "finish-owner",
         "a worker ends what another holds",
         (Cut(FINISH, " and e.worker_id is not distinct from p_worker_id and", " and"),),
-        Named(f"{FINISHING}::test_a_superseded_outcome_changes_nothing_and_is_told"),
+        (Named(f"{FINISHING}::test_a_superseded_outcome_changes_nothing_and_is_told"),),
     ),
     Guard(
         "delete-only-what-nobody-holds",
@@ -35,8 +35,10 @@ HOLDS: Final = (
                 "(select n.tid from named n))",
             ),
         ),
-        Named(
-            "tests/store/test_cancelling.py::test_what_runs_is_asked_and_asking_again_changes_nothing"
+        (
+            Named(
+                "tests/store/test_cancelling.py::test_what_runs_is_asked_and_asking_again_changes_nothing"
+            ),
         ),
     ),
     Guard(
@@ -51,7 +53,11 @@ HOLDS: Final = (
                 "",
             ),
         ),
-        Named("tests/store/test_finishing_races.py::test_a_finish_that_waits_for_a_cancel_sees_it"),
+        (
+            Named(
+                "tests/store/test_finishing_races.py::test_a_finish_that_waits_for_a_cancel_sees_it"
+            ),
+        ),
     ),
     Guard(
         "cancel-holds",
@@ -63,7 +69,10 @@ HOLDS: Final = (
                 "case when false then ''",
             ),
         ),
-        Named(f"{FINISHING}::test_what_was_asked_to_stop_is_cancelled_whatever_it_says"),
+        (
+            Named(f"{FINISHING}::test_what_was_asked_to_stop_is_cancelled_whatever_it_says"),
+            Invariant("cancel-holds"),
+        ),
     ),
     Guard(
         "attempt-counted-at-claim",
@@ -76,29 +85,33 @@ HOLDS: Final = (
                 "e.attempt_number + case when o.event = 'RETRY' then 1 else 0 end",
             ),
         ),
-        Named(f"{CLAIMING}::test_a_claim_raises_the_fence_and_counts_the_attempt"),
+        (Named(f"{CLAIMING}::test_a_claim_raises_the_fence_and_counts_the_attempt"),),
     ),
     Guard(
         "claim-raises-fence",
         "two holders of one execution cannot be told apart",
         (Cut(CLAIM, "fence = e.fence + 1, attempt_number", "attempt_number"),),
-        Named(
-            f"{RESCUING}::test_a_rescued_execution_can_be_claimed_and_its_old_worker_is_superseded"
+        (
+            Named(
+                f"{RESCUING}::test_a_rescued_execution_can_be_claimed_and_its_old_worker_is_superseded"
+            ),
         ),
     ),
     Guard(
         "claim-lock",
         "claims of one queue run beside each other and pass rows over",
         (Cut(CLAIM, "  perform pg_advisory_xact_lock(21, hashtext(p_queue));\n", ""),),
-        Named(
-            "tests/store/test_claiming_races.py::test_claims_of_one_queue_come_one_after_another"
+        (
+            Named(
+                "tests/store/test_claiming_races.py::test_claims_of_one_queue_come_one_after_another"
+            ),
         ),
     ),
     Guard(
         "claim-only-for-the-living",
         "a worker that is dead to the others goes on claiming",
         (Cut(CLAIM, "w.id = p_worker_id and w.status = 'ACTIVE'", "w.id = p_worker_id"),),
-        Named(f"{CLAIMING}::test_a_worker_that_is_not_active_gets_nothing"),
+        (Named(f"{CLAIMING}::test_a_worker_that_is_not_active_gets_nothing"),),
     ),
     Guard(
         "claim-start-deadline",
@@ -110,7 +123,7 @@ HOLDS: Final = (
                 "and e.rank >= l.low",
             ),
         ),
-        Named(f"{CLAIMING}::test_what_may_not_run_is_not_claimed"),
+        (Named(f"{CLAIMING}::test_what_may_not_run_is_not_claimed"),),
     ),
     Guard(
         "rescue-repeats-what-it-saw",
@@ -124,7 +137,7 @@ HOLDS: Final = (
                 "true offset 0",
             ),
         ),
-        Named(f"{RESCUING}::test_what_moved_on_since_it_was_listed_is_left_alone"),
+        (Named(f"{RESCUING}::test_what_moved_on_since_it_was_listed_is_left_alone"),),
     ),
     Guard(
         "rescue-from-the-dead-only",
@@ -136,13 +149,16 @@ HOLDS: Final = (
                 "",
             ),
         ),
-        Named(f"{RESCUING}::test_what_the_dead_hold_is_queued_again"),
+        (
+            Named(f"{RESCUING}::test_what_the_dead_hold_is_queued_again"),
+            Invariant("one-claim-at-a-time"),
+        ),
     ),
     Guard(
         "grace-after-an-outage",
         "after an outage every worker is taken for dead",
         (Cut("core/grace.py", " >= expiry_seconds\n", " >= 0\n"),),
-        Named(f"{JUDGING}::test_heartbeats_that_resume_after_an_outage_save_everything"),
+        (Named(f"{JUDGING}::test_heartbeats_that_resume_after_an_outage_save_everything"),),
     ),
     Guard(
         "grace-after-a-freeze",
@@ -154,7 +170,7 @@ HOLDS: Final = (
                 "if watch is None:",
             ),
         ),
-        Named(f"{JUDGING}::test_a_scheduler_that_was_frozen_looks_on_before_it_judges"),
+        (Named(f"{JUDGING}::test_a_scheduler_that_was_frozen_looks_on_before_it_judges"),),
     ),
     Guard(
         "fresh-identity",
@@ -168,8 +184,10 @@ HOLDS: Final = (
                 "        self.worker_id = WorkerId(host)\n",
             ),
         ),
-        Named(
-            "tests/store/test_worker_life.py::test_a_worker_that_was_buried_ends_what_it_runs_and_begins_anew"
+        (
+            Named(
+                "tests/store/test_worker_life.py::test_a_worker_that_was_buried_ends_what_it_runs_and_begins_anew"
+            ),
         ),
     ),
     Guard(
@@ -182,9 +200,11 @@ HOLDS: Final = (
                 "        for execution_id, fence in ():",
             ),
         ),
-        Named(
-            "tests/store/test_worker_trades.py"
-            "::test_a_claim_whose_answer_was_lost_goes_back_after_two_heartbeats"
+        (
+            Named(
+                "tests/store/test_worker_trades.py"
+                "::test_a_claim_whose_answer_was_lost_goes_back_after_two_heartbeats"
+            ),
         ),
     ),
     Guard(
@@ -198,8 +218,10 @@ HOLDS: Final = (
                 "e.id = p.id\n",
             ),
         ),
-        Named(
-            "tests/store/test_worker_reports.py::test_progress_is_written_only_by_who_holds_the_row"
+        (
+            Named(
+                "tests/store/test_worker_reports.py::test_progress_is_written_only_by_who_holds_the_row"
+            ),
         ),
     ),
     Guard(
@@ -217,7 +239,7 @@ HOLDS: Final = (
                 "num_nulls(e.rank) = 1\n",
             ),
         ),
-        Named("tests/store/test_releasing.py::test_nothing_goes_before_its_time"),
+        (Named("tests/store/test_releasing.py::test_nothing_goes_before_its_time"),),
     ),
     Guard(
         "limit-lock",
@@ -229,8 +251,10 @@ HOLDS: Final = (
                 "    null;\n",
             ),
         ),
-        Named(
-            "tests/store/test_admitting.py::test_who_gives_out_slots_of_a_key_waits_for_who_does_already"
+        (
+            Named(
+                "tests/store/test_admitting.py::test_who_gives_out_slots_of_a_key_waits_for_who_does_already"
+            ),
         ),
     ),
     Guard(
@@ -243,7 +267,7 @@ HOLDS: Final = (
                 "if false then",
             ),
         ),
-        Named("tests/store/test_enqueuing.py::test_one_key_cannot_be_two_requests"),
+        (Named("tests/store/test_enqueuing.py::test_one_key_cannot_be_two_requests"),),
     ),
     Guard(
         "request-once",
@@ -255,8 +279,10 @@ HOLDS: Final = (
                 "  if false then\n",
             ),
         ),
-        Named(
-            "tests/store/test_enqueuing.py::test_a_request_sent_again_gets_the_first_answer_even_when_it_is_over"
+        (
+            Named(
+                "tests/store/test_enqueuing.py::test_a_request_sent_again_gets_the_first_answer_even_when_it_is_over"
+            ),
         ),
     ),
     Guard(
@@ -269,16 +295,20 @@ HOLDS: Final = (
                 ") < card",
             ),
         ),
-        Named(
-            "tests/store/test_replaying.py::test_a_discard_and_a_replay_at_once_are_one_of_the_two"
+        (
+            Named(
+                "tests/store/test_replaying.py::test_a_discard_and_a_replay_at_once_are_one_of_the_two"
+            ),
         ),
     ),
     Guard(
         "unknown-commit-is-looked-up",
         "an end whose answer was lost is written again or never",
         (Cut("store/finishing.py", "except CommitUnknown", "except ZeroDivisionError"),),
-        Named(
-            "tests/store/test_finishing_races.py::test_after_an_unknown_commit_each_is_looked_up_and_written_once"
+        (
+            Named(
+                "tests/store/test_finishing_races.py::test_after_an_unknown_commit_each_is_looked_up_and_written_once"
+            ),
         ),
     ),
 )

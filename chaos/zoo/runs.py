@@ -9,60 +9,6 @@ FINISH: Final = "store/functions/finish.sql"
 
 RUNS: Final = (
     Guard(
-        "overlap-check-in-a-run",
-        "a job that may not overlap runs beside itself",
-        (
-            Cut(
-                "store/functions/fire.sql",
-                "when d.busy then 0 else least(d.fires, 1)",
-                "else least(d.fires, 1)",
-            ),
-        ),
-        Invariant("overlap-and-misfire"),
-    ),
-    Guard(
-        "cancel-in-a-run",
-        "what was asked to stop succeeds all the same",
-        (
-            Cut(
-                FINISH,
-                "case when e.cancel_requested_at is not null then 'CANCELLED'",
-                "case when false then ''",
-            ),
-        ),
-        Invariant("cancel-holds"),
-    ),
-    Guard(
-        "database-clock-in-a-run",
-        "nodes go by their wall clocks, which are minutes off",
-        (
-            Cut(
-                "runtime/server_time.py",
-                "return EPOCH + timedelta(seconds=self._clock.monotonic() + self._offset())",
-                "return datetime.now(UTC)",
-            ),
-        ),
-        Invariant("no-invention"),
-    ),
-    Guard(
-        "epoch-in-a-run",
-        "an old owner of a shard cannot be told from the new one",
-        (Cut("store/functions/take_shards.sql", "epoch = l.epoch + 1", "epoch = l.epoch"),),
-        Invariant("epochs-rise"),
-    ),
-    Guard(
-        "rescue-in-a-run",
-        "what living workers hold is taken from them",
-        (
-            Cut(
-                "store/sql/executions/list_lost.sql",
-                " and (w.status is null or w.status = 'DEAD')",
-                "",
-            ),
-        ),
-        Invariant("one-claim-at-a-time"),
-    ),
-    Guard(
         "nobody-rescues-in-a-run",
         "what a dead worker held is held for ever",
         (
@@ -72,7 +18,7 @@ RUNS: Final = (
                 "w.status = 'GONE'",
             ),
         ),
-        Invariant("no-limbo"),
+        (Invariant("no-limbo"),),
     ),
     Guard(
         "attempt-count-in-a-run",
@@ -84,7 +30,7 @@ RUNS: Final = (
                 "case when o.event = 'LOSE' then 0 else 1 end",
             ),
         ),
-        Invariant("legal-path"),
+        (Invariant("legal-path"),),
     ),
     Guard(
         "dead-letter-in-a-run",
@@ -96,7 +42,7 @@ RUNS: Final = (
                 "where false",
             ),
         ),
-        Invariant("dead-letters-once"),
+        (Invariant("dead-letters-once"),),
     ),
     Guard(
         "request-key-in-a-run",
@@ -115,12 +61,12 @@ RUNS: Final = (
                 "tenant.bytes, job.bytes, __import__('os').urandom(8)",
             ),
         ),
-        Invariant("requests-once"),
+        (Invariant("requests-once"),),
     ),
     Guard(
         "queue-limit-in-a-run",
         "more run in a queue than its limit says",
         (Cut(CLAIM, "  if most is not null then\n", "  if false then\n"),),
-        Invariant("limits-held"),
+        (Invariant("limits-held"),),
     ),
 )

@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 
+from chaos.checker import INVARIANTS
 from chaos.zoo.copying import PRODUCT, ROOT, CutDoesNotFit, apply, broken_sources
-from chaos.zoo.guard import Cut, Guard, Named
+from chaos.zoo.guard import Cut, Guard, Invariant, Named
 from chaos.zoo.guards import GUARDS
 
 
@@ -19,9 +20,14 @@ def test_every_cut_fits_one_place(guard: Guard) -> None:
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_who_has_to_notice_is_there(guard: Guard) -> None:
-    if isinstance(guard.caught_by, Named):
-        file, _, test = guard.caught_by.node.partition("::")
-        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+    assert guard.caught_by
+    for catcher in guard.caught_by:
+        match catcher:
+            case Named(node):
+                file, _, test = node.partition("::")
+                assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+            case Invariant(name):
+                assert name in INVARIANTS
 
 
 def test_names_are_unique_and_there_are_enough() -> None:

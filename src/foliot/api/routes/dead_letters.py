@@ -22,7 +22,7 @@ from foliot.api.replays import (
     replay_one,
 )
 from foliot.api.requests import trace_of
-from foliot.api.routes.executions import answer_execution
+from foliot.api.routes.executions import answer_replay
 from foliot.api.schemas.dead_letters import (
     DeadLetterQuery,
     DiscardQuery,
@@ -127,9 +127,7 @@ async def replay_letter(
     wanted = Replay(letter, payload, trace_id=trace_of(request))
 
     async def work(_: UUID, __: str) -> Answer:
-        made = await replay_one(visit, wanted)
-        status = HTTPStatus.ACCEPTED if made.created else HTTPStatus.OK
-        return await answer_execution(visit, made.execution_id, status)
+        return await answer_replay(visit, await replay_one(visit, wanted))
 
     return await once(request, visit, work)
 

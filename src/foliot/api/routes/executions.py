@@ -27,6 +27,7 @@ from foliot.store.execution_rows import StoredExecution, read_executions
 from foliot.store.execution_views import execution_view
 from foliot.store.explaining import explain_execution
 from foliot.store.job_references import as_uuid
+from foliot.store.replaying import Replayed
 
 PREFIX: Final = "/v1/executions"
 CANCEL_REASON: Final = "cancelled on request"
@@ -128,6 +129,12 @@ async def answer_execution(visit: Visit, execution_id: ExecutionId, status: HTTP
     """For what was just made."""
     found = await told(_read(visit, execution_id))
     return Answer(execution_view(found), status, {"Location": f"{PREFIX}/{execution_id}"})
+
+
+async def answer_replay(visit: Visit, made: Replayed) -> Answer:
+    """202 with the new execution, or 200 with the one that was made before."""
+    status = HTTPStatus.ACCEPTED if made.created else HTTPStatus.OK
+    return await answer_execution(visit, made.execution_id, status)
 
 
 async def _read(visit: Visit, execution_id: ExecutionId) -> StoredExecution:

@@ -11,7 +11,7 @@ from foliot.api.auth import Visiting
 from foliot.api.idempotency import once
 from foliot.api.replays import retry
 from foliot.api.requests import Asking, trace_of
-from foliot.api.routes.executions import PREFIX, MeantExecution, answer_execution
+from foliot.api.routes.executions import PREFIX, MeantExecution, answer_replay
 from foliot.api.schemas.dead_letters import ReplayBody
 from foliot.store.replaying import Replay
 
@@ -27,8 +27,6 @@ async def retry_execution(
     wanted = Replay(execution, payload, trace_id=trace_of(request))
 
     async def work(_: UUID, mark: str) -> Answer:
-        made = await retry(Asking(visit, mark), wanted)
-        status = HTTPStatus.ACCEPTED if made.created else HTTPStatus.OK
-        return await answer_execution(visit, made.execution_id, status)
+        return await answer_replay(visit, await retry(Asking(visit, mark), wanted))
 
     return await once(request, visit, work)

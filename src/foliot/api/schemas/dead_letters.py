@@ -28,22 +28,14 @@ class DeadLetterQuery(ListQuery):
     to: UtcTime | None = Field(None, description="first failed_at that is left out")
 
     def wanted(self) -> DeadLetterFilter:
-        return DeadLetterFilter(
-            kind=self.status,
-            job_id=JobId(meant_id(self.job_id)) if self.job_id else None,
-            fingerprint=self.fingerprint,
-            reason=self.reason,
-            error=self.error,
-            from_=self.from_,
-            to=self.to,
-        )
+        return _filter(self, self.status)
 
 
 class GroupQuery(ListQuery):
     job_id: Word | None = None
 
     def job(self) -> JobId | None:
-        return JobId(meant_id(self.job_id)) if self.job_id else None
+        return _meant_job(self.job_id)
 
 
 class DiscardQuery(Shape):
@@ -68,14 +60,7 @@ class ReplayFilter(Shape):
     to: UtcTime | None = None
 
     def wanted(self) -> DeadLetterFilter:
-        return DeadLetterFilter(
-            job_id=JobId(meant_id(self.job_id)) if self.job_id else None,
-            fingerprint=self.fingerprint,
-            reason=self.reason,
-            error=self.error,
-            from_=self.from_,
-            to=self.to,
-        )
+        return _filter(self, DeadLetterKind.OPEN)
 
 
 class ReplayAllBody(Shape):
@@ -87,3 +72,19 @@ class ReplayAllBody(Shape):
     limit: Annotated[int, Field(ge=1, le=BULK_MAX)] = BULK_MAX
     dry_run: bool = False
     idempotency_key: Text | None = None
+
+
+def _filter(asked: DeadLetterQuery | ReplayFilter, kind: DeadLetterKind) -> DeadLetterFilter:
+    return DeadLetterFilter(
+        kind=kind,
+        job_id=_meant_job(asked.job_id),
+        fingerprint=asked.fingerprint,
+        reason=asked.reason,
+        error=asked.error,
+        from_=asked.from_,
+        to=asked.to,
+    )
+
+
+def _meant_job(job_id: str | None) -> JobId | None:
+    return JobId(meant_id(job_id)) if job_id else None
