@@ -2,7 +2,8 @@
 
 The worker runs a handler that does nothing on its shared loop, a thousand at once, in a process of
 handlers beside it. Each execution is claimed, read, handed over, run, finished and kept as history.
-Its clock begins at the worker's registration, and what it has to start after that counts.
+Its clock begins at the worker's registration, and what it has to start after that counts; it ends
+with the last end in history.
 """
 
 import time
@@ -13,7 +14,7 @@ from uuid import uuid4
 
 from bench.filling import TABLES
 from bench.foliot_store import FoliotStore
-from bench.nodes import HANDLERS, until
+from bench.nodes import ALL_OVER, HANDLERS, LAST_END, until
 from bench.peers.entrants import Rates
 from bench.pipeline import measure_drain
 from bench.servers import migrated, settle, unlimited
@@ -32,7 +33,6 @@ BATCH: Final = 1000
 KEEPS: Final = "every attempt, with its times and its result"
 
 NOW: Final = sql("select statement_timestamp()")
-NONE_LEFT: Final = "select not exists (select from foliot.executions)"
 BEGAN: Final = """
 select extract(epoch from min(registered_at))::float8 from foliot.workers where capacity > 0"""
 ENDS: Final = "select count(*) from foliot.attempts where status = 'SUCCEEDED'"
@@ -54,11 +54,11 @@ class OurWorker:
             await settle(server, TABLES)
             engine = Engine(server.url, Path(), HANDLERS)
             with engine.worker("--concurrency", str(AT_ONCE)):
-                await until(db, NONE_LEFT)
-                ended = time.time()  # by the clock that the database has too
+                await until(db, ALL_OVER)
             if (ends := await db.fetchval(ENDS)) != jobs:
                 raise RuntimeError(f"{ends} of {jobs} have succeeded")
-            return Rates(filled, jobs / (ended - await db.fetchval(BEGAN)))
+            seconds = await db.fetchval(LAST_END) - await db.fetchval(BEGAN)
+            return Rates(filled, jobs / seconds)
 
     async def _fill(self, url: str, jobs: int) -> float:
         manual, target = Schedule(ScheduleType.MANUAL), HandlerTarget(HANDLER)

@@ -111,7 +111,7 @@ def read_claimed(
 
 
 def _claimed(store: SimulatedStore, row: Row) -> Columns:
-    same = ("fence", "tenant_id", "job_id", "job_version", "queue", "priority", "scheduled_time")
+    same = ("fence", "tenant_id", "job_id", "queue", "scheduled_time")
     more = ("available_at", "claimed_at", "attempt_number", "crash_count", "run_alone")
     return {name: getattr(row, name) for name in (*same, *more)} | {
         "id": row.execution_id,
@@ -121,8 +121,6 @@ def _claimed(store: SimulatedStore, row: Row) -> Columns:
         "trigger": row.trigger,
         "cancel_requested_at": store.now if row.cancel_requested else None,
         "idempotency_key": None,
-        "retry_of": None,
-        "dag_run_id": None,
         "trace_id": None,
         "payload_is_jobs": True,
         "payload": None,

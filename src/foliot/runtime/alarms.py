@@ -16,6 +16,7 @@ _SLACK: Final = 1000
 class Alarms:
     def __init__(self, ring: Callable[[int], None]) -> None:
         self._ring = ring
+        self._loop: asyncio.AbstractEventLoop | None = None  # to ask for it is a system call
         self._at: dict[int, float] = {}
         self._heap: list[tuple[float, int]] = []
         self._timer: asyncio.Handle | None = None
@@ -26,7 +27,7 @@ class Alarms:
 
     def set(self, key: int, seconds: float) -> None:
         """`ring(key)` in so many seconds, instead of whatever was set for it."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = self._loop or asyncio.get_running_loop()
         at = loop.time() + seconds
         self._at[key] = at
         heappush(self._heap, (at, key))

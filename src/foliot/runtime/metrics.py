@@ -8,6 +8,8 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from foliot.runtime.tallies import TallyHistogram
+
 LOOP_PASSES: Final = Counter(
     "foliot_loop_passes_total", "Passes of a loop that ended well.", ["loop"]
 )
@@ -25,8 +27,8 @@ _DURATION: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0,
 
 JOBS_TRIGGERED: Final = Counter("foliot_jobs_triggered_total", "Instants that became executions.")
 INSTANTS_SKIPPED: Final = Counter("foliot_instants_skipped_total", "Instants that were skipped.")
-TRIGGER_DELAY: Final = Histogram(
-    "foliot_trigger_delay_seconds", "From an instant's due time to its fire.", buckets=_LATENESS
+TRIGGER_DELAY: Final = TallyHistogram(
+    "foliot_trigger_delay_seconds", "From an instant's due time to its fire.", bounds=_LATENESS
 )
 FIRE_ERRORS: Final = Counter("foliot_fire_errors_total", "Jobs that the database refused to fire.")
 OVERDUE_JOBS: Final = Gauge(
@@ -74,11 +76,11 @@ EXECUTIONS_FINISHED: Final = Counter(
 EXECUTIONS_SUPERSEDED: Final = Counter(
     "foliot_executions_superseded_total", "Results that came too late to count."
 )
-EXECUTION_DURATION: Final = Histogram(
-    "foliot_execution_duration_seconds", "How long an attempt ran.", ["queue"], buckets=_DURATION
+EXECUTION_DURATION: Final = TallyHistogram(
+    "foliot_execution_duration_seconds", "How long an attempt ran.", ["queue"], bounds=_DURATION
 )
-START_DELAY: Final = Histogram(
-    "foliot_start_delay_seconds", "From available to started.", ["queue"], buckets=_LATENESS
+START_DELAY: Final = TallyHistogram(
+    "foliot_start_delay_seconds", "From available to started.", ["queue"], bounds=_LATENESS
 )
 RETRIES: Final = Counter("foliot_retries_total", "Attempts that will be made again.", ["queue"])
 TIMEOUTS: Final = Counter("foliot_timeouts_total", "Attempts that ran out of time.", ["queue"])

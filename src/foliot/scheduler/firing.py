@@ -5,7 +5,7 @@ ten seconds: it keeps nobody else waiting, and nobody busy.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -51,14 +51,11 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class FiredBatch:
-    """One batch and what became of it, by job."""
+    """One batch and what became of it: `applied` by job."""
 
-    sent: tuple[JobFire, ...]
+    sent: Sequence[JobFire]
     report: FireReport
-
-    @property
-    def applied(self) -> dict[JobId, Fired]:
-        return {fired.job_id: fired for fired in self.report.applied}
+    applied: Mapping[JobId, Fired]
 
 
 class Firing:
@@ -98,15 +95,14 @@ class Firing:
         answered = now or self._read_time()
         for job_id, failure in report.refused:
             self.refusals.refuse(job_id, answered, failure)
-        fired = FiredBatch(tuple(batch), report)
+        fired = FiredBatch(batch, report, {one.job_id: one for one in report.applied})
         self._tell(fired)
         _count(fired, answered)
         return fired
 
     def _tell(self, batch: FiredBatch) -> None:
         """Workers, and once for the batch."""
-        applied = batch.applied
-        queues = {one.queue for one in batch.sent if one.job_id in applied and one.fires}
+        queues = {one.queue for one in batch.sent if one.job_id in batch.applied and one.fires}
         if queues:
             self._hints.publish(Matter.WORK, queues)
 
@@ -132,10 +128,10 @@ class Firing:
 
 
 def _count(batch: FiredBatch, answered: datetime) -> None:
-    applied = batch.applied
-    JOBS_TRIGGERED.inc(sum(fired.fired for fired in applied.values()))
-    INSTANTS_SKIPPED.inc(sum(fired.skipped for fired in applied.values()))
+    JOBS_TRIGGERED.inc(sum(one.fired for one in batch.report.applied))
+    INSTANTS_SKIPPED.inc(sum(one.skipped for one in batch.report.applied))
+    delays = TRIGGER_DELAY.of()
     for one in batch.sent:
-        fired = applied.get(one.job_id)
+        fired = batch.applied.get(one.job_id)
         for fire in one.fires[: fired.fired] if fired else ():
-            TRIGGER_DELAY.observe((answered - fire.available_at).total_seconds())
+            delays.observe((answered - fire.available_at).total_seconds())

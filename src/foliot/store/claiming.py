@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Final
-from uuid import UUID
 
 import asyncpg
 import msgspec
 
-from foliot.core.ids import DagRunId, ExecutionId, JobId, TenantId, WorkerId
+from foliot.core.ids import ExecutionId, JobId, TenantId, WorkerId
 from foliot.core.model import Json, RetryPolicy, Target, Trigger
 from foliot.core.storable import INTEGER_MAX, INTEGER_MIN
 from foliot.store.database import Database
@@ -92,13 +91,11 @@ class ClaimedExecution(msgspec.Struct, frozen=True):
     fence: int
     tenant_id: TenantId
     job_id: JobId
-    job_version: int
     job_name: str
     tags: tuple[str, ...]
     labels: Mapping[str, str]
     trigger: Trigger
     queue: str
-    priority: int
     scheduled_time: datetime
     available_at: datetime
     claimed_at: datetime
@@ -107,8 +104,6 @@ class ClaimedExecution(msgspec.Struct, frozen=True):
     run_alone: bool
     cancel_requested_at: datetime | None
     idempotency_key: str
-    retry_of: ExecutionId | None
-    dag_run_id: DagRunId | None
     trace_id: str | None
     payload: Json
     instructions: Instructions | None
@@ -185,13 +180,11 @@ def _claimed(row: asyncpg.Record, instructions: Instructions | None) -> ClaimedE
         fence=row["fence"],
         tenant_id=TenantId(row["tenant_id"]),
         job_id=JobId(row["job_id"]),
-        job_version=row["job_version"],
         job_name=row["job_name"],
         tags=tuple(row["tags"] or ()),
         labels=row["labels"] or {},
         trigger=Trigger(row["trigger"]),
         queue=row["queue"],
-        priority=row["priority"],
         scheduled_time=row["scheduled_time"],
         available_at=row["available_at"],
         claimed_at=row["claimed_at"],
@@ -200,8 +193,6 @@ def _claimed(row: asyncpg.Record, instructions: Instructions | None) -> ClaimedE
         run_alone=row["run_alone"],
         cancel_requested_at=row["cancel_requested_at"],
         idempotency_key=row["idempotency_key"] or str(execution_id),
-        retry_of=_execution_id(row["retry_of"]),
-        dag_run_id=None if row["dag_run_id"] is None else DagRunId(row["dag_run_id"]),
         trace_id=row["trace_id"],
         # Parsed for each: a handler may change what it is given.
         payload_is_jobs=row["payload_is_jobs"],
@@ -220,7 +211,3 @@ def _integer(digits: str) -> int | float:
 
 
 _PAYLOADS: Final = json.JSONDecoder(parse_int=_integer)
-
-
-def _execution_id(value: UUID | None) -> ExecutionId | None:
-    return None if value is None else ExecutionId(value)

@@ -4,9 +4,11 @@ The runner makes an attempt and says how it ended; here that becomes what is wri
 execution. What it says in between (it began, it logs, it makes progress) is heard here too.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from foliot.core.ids import ExecutionId, WorkerId
@@ -108,8 +110,13 @@ class Attempts:
     def start_waiting(self) -> None:
         """Begins what has waited longest, as far as there are slots. What lay here too long, as
         after a freeze, may have begun elsewhere: it is given back."""
-        while (grip := self._begin_next()) is not None:
-            self._spawn(self._serve(grip))
+        if not self.hand.is_anyone_waiting:
+            return
+        if self._leaving:
+            self.give_back_waiting()
+        self.give_back_overdue()
+        while self.hand.running < self._desk.capacity and (grip := self.hand.begin_next()):
+            self._begin(grip)
 
     def give_back_overdue(self) -> int:
         """What has waited here for a second may begin sooner elsewhere."""
@@ -170,34 +177,47 @@ class Attempts:
         if grip is not None:
             self.progress.note(grip, percent, message)
 
-    def _begin_next(self) -> Grip | None:
-        if self._leaving:
-            self.give_back_waiting()
-        self.give_back_overdue()
-        return self.hand.begin_next() if self.hand.running < self._desk.capacity else None
+    def _begin(self, grip: Grip) -> None:
+        """Without a task of its own where the runner knows the end as a future: a task for each
+        attempt took a fifth of the worker's time."""
+        ending = self._run(task_of(grip.claimed))
+        if isinstance(ending, asyncio.Future):
+            ending.add_done_callback(partial(self._hear_end, grip))
+        else:
+            self._spawn(self._serve(grip, ending))
 
-    async def _serve(self, grip: Grip) -> None:
-        """One slot: this attempt, and then whichever has waited longest, until none waits. A task
-        for each attempt took a fifth of the worker's time."""
-        next_grip: Grip | None = grip
-        while next_grip is not None:
-            await self._make(next_grip)
-            next_grip = self._begin_next()
-            self.on_room()
-
-    async def _make(self, grip: Grip) -> None:
-        task = task_of(grip.claimed)
-        ended = Failed(UNREADABLE) if task is None else await self._run(task)
-        poisoned = isinstance(ended, Failed) and await self._is_poisoned(grip)
-        self._end(grip, ended, poisoned=poisoned)
-
-    async def _run(self, task: Task) -> Ended:
+    def _run(self, task: Task | None) -> Awaitable[Ended]:
+        if task is None:
+            return _failed(UNREADABLE)
         try:
-            return await self._runner.run(task, self)
+            return self._runner.run(task, self)
         except Exception as error:  # a defect of ours must not pass for the handler's
             log.exception("execution %s could not be run", task.execution_id)
-            reason = f"the worker failed: {type(error).__name__}"
-            return Failed(Failure(ErrorType.WORKER_LOST, reason))
+            return _failed(_defect(error))
+
+    def _hear_end(self, grip: Grip, ending: "asyncio.Future[Ended]") -> None:
+        if ending.cancelled():  # the worker's life is over
+            return
+        if ending.exception() is None and not isinstance(ending.result(), Failed):
+            self._end(grip, ending.result())
+            self._go_on()
+        else:
+            self._spawn(self._serve(grip, ending))
+
+    async def _serve(self, grip: Grip, ending: Awaitable[Ended]) -> None:
+        try:
+            ended = await ending
+        except Exception as error:
+            log.exception("execution %s could not be run", grip.execution_id)
+            ended = Failed(_defect(error))
+        poisoned = isinstance(ended, Failed) and await self._is_poisoned(grip)
+        self._end(grip, ended, poisoned=poisoned)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """A slot is free."""
+        self.start_waiting()
+        self.on_room()
 
     async def _is_poisoned(self, grip: Grip) -> bool:
         """Asked of one that has failed."""
@@ -239,6 +259,14 @@ class Attempts:
             delay_seconds = end.delay_seconds if isinstance(end, Outcome) else 0.0
             for matter in matters_of(grip.claimed, state, delay_seconds):
                 self._desk.hints.publish(matter)
+
+
+async def _failed(failure: Failure) -> Ended:
+    return Failed(failure)
+
+
+def _defect(error: Exception) -> Failure:
+    return Failure(ErrorType.WORKER_LOST, f"the worker failed: {type(error).__name__}")
 
 
 def _judged(grip: Grip, ended: Ended, facts: Facts) -> End:

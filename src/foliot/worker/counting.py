@@ -7,7 +7,7 @@ up once.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from foliot.core.model import ErrorType
 from foliot.core.states import ExecutionEvent, ExecutionState
@@ -21,6 +21,7 @@ from foliot.runtime.metrics import (
     START_DELAY,
     TIMEOUTS,
 )
+from foliot.runtime.tallies import Tally
 from foliot.store.handing_over import HandOver
 from foliot.worker.hand import Grip
 from foliot.worker.tasks import Ended, Failed
@@ -30,16 +31,16 @@ from foliot.worker.verdicts import End
 @dataclass(frozen=True, slots=True)
 class _OfQueue:
     started: Counter
-    start_delay: Histogram
-    duration: Histogram
+    start_delay: Tally
+    duration: Tally
 
 
 @lru_cache(maxsize=1024)
 def _of(queue: str) -> _OfQueue:
     return _OfQueue(
         EXECUTIONS_STARTED.labels(queue),
-        START_DELAY.labels(queue),
-        EXECUTION_DURATION.labels(queue),
+        START_DELAY.of(queue),
+        EXECUTION_DURATION.of(queue),
     )
 
 

@@ -6,7 +6,7 @@ a value like any other; above it there are only references and masked words.
 
 import logging
 import traceback
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -71,9 +71,12 @@ class DiscreetRunner:
     async def start(self) -> None:
         await self._runner.start()
 
-    async def run(self, task: Task, reporter: Reporter) -> Ended:
-        if not asks_for_secrets(task):
-            return await self._runner.run(task, reporter)
+    def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
+        if asks_for_secrets(task):
+            return self._run_with_secrets(task, reporter)
+        return self._runner.run(task, reporter)
+
+    async def _run_with_secrets(self, task: Task, reporter: Reporter) -> Ended:
         self._reading[task.execution_id] = None
         try:
             ready = await self._reader.prepare(task)

@@ -74,6 +74,11 @@ class Hand:
         return self._running
 
     @property
+    def is_anyone_waiting(self) -> bool:
+        """For a slot; some of those may have ended meanwhile."""
+        return bool(self._waiting)
+
+    @property
     def waiting(self) -> int:
         """Claimed and not begun, also what is still being read."""
         return len(self._waiting) + len(self._reading)

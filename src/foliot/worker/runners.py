@@ -1,6 +1,6 @@
 """One runner out of several executors, each for one type of target."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from uuid import UUID
 
 from foliot.core.model import TargetType
@@ -31,11 +31,9 @@ class Runners:
         for executor in self._executors.values():
             await executor.start()
 
-    async def run(self, task: Task, reporter: Reporter) -> Ended:
+    def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
         executor = self._executors.get(task.target_type)
-        if executor is None:
-            return HandedBack(f"this worker runs no {task.target_type} targets")
-        return await executor.run(task, reporter)
+        return _not_run(task) if executor is None else executor.run(task, reporter)
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         """Asked of all: only one of them holds it."""
@@ -45,3 +43,7 @@ class Runners:
     async def close(self, *, grace_seconds: float) -> None:
         for executor in self._executors.values():
             await executor.close(grace_seconds=grace_seconds)
+
+
+async def _not_run(task: Task) -> Ended:
+    return HandedBack(f"this worker runs no {task.target_type} targets")

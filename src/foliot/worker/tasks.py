@@ -4,7 +4,7 @@ The claiming side hands over a Task and hears how it Ended. The running side nev
 database and never raises: whatever a handler does, even to its process, is one of the ends below.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -149,8 +149,9 @@ class Executor(Protocol):
         """For handlers: imports the user's modules in its processes, or raises
         ModuleNotImported."""
 
-    async def run(self, task: Task, reporter: Reporter) -> Ended:
-        """Raises nothing but CancelledError; timeout, cancellation and grace are kept for it."""
+    def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
+        """How it ends, as a future where no work of the loop's own is needed for it. Raises
+        nothing but CancelledError; timeout, cancellation and grace are kept for it."""
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         """Asks first, kills after the task's grace; of an execution not held it does nothing."""

@@ -13,7 +13,8 @@ from foliot.core.errors import FoliotError
 from foliot.worker.tasks import Task
 
 _LENGTH_BYTES: Final = 4
-_MESSAGES_MAX: Final = 64
+# Of one frame. As many are sent at once, so that the other side can begin meanwhile.
+MESSAGES_MAX: Final = 64
 # Far above so many payloads or results of a megabyte: more is a host gone mad.
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -170,9 +171,9 @@ REPLIES: Final = msgspec.msgpack.Decoder(list[Reply])
 
 
 def encode_frames(messages: Sequence[_Message]) -> bytes:
-    if len(messages) > _MESSAGES_MAX:
-        starts = range(0, len(messages), _MESSAGES_MAX)
-        return b"".join(encode_frames(messages[n : n + _MESSAGES_MAX]) for n in starts)
+    if len(messages) > MESSAGES_MAX:
+        starts = range(0, len(messages), MESSAGES_MAX)
+        return b"".join(encode_frames(messages[n : n + MESSAGES_MAX]) for n in starts)
     body = _ENCODER.encode(messages)
     return len(body).to_bytes(_LENGTH_BYTES, "big") + body
 

@@ -9,7 +9,8 @@ begins: one that its host does not get to is handed back as well.
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -44,6 +45,7 @@ LOOK_SECONDS: Final = 1.0
 # So long after a kill that had no effect, what should have done it is woken, and then killed.
 KILL_SECONDS: Final = 3.0
 _STOPPING: Final = "the worker is stopping"
+_LET_GO: Final = "its worker has let go of it"
 # Ends of what may never have begun.
 _NOT_BEGUN: Final = frozenset({Stopped, Unknown})
 # The database's address and password, and the keys of secrets, are none of a handler's business.
@@ -94,22 +96,17 @@ class HandlerRunner:
             name: (Kind(kind), is_async) for name, (kind, is_async) in imported.handlers.items()
         }
 
-    async def run(self, task: Task, reporter: Reporter) -> Ended:
+    def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
         if task.handler not in self._handlers:
-            return HandedBack(f"no such handler: {task.handler}")
+            return _handed_back(f"no such handler: {task.handler}")
         if task.execution_id in self._by_execution:
-            return HandedBack("an earlier attempt of it still runs here")
-        if not self._nursery.is_alive and (ended := await self._wait_for_process(task)):
-            return ended
+            return _handed_back("an earlier attempt of it still runs here")
+        if not self._nursery.is_alive:
+            return self._run_in_time(task, reporter)
         try:
-            under_way = self._place(task, reporter)
+            return self._place(task, reporter).ended
         except OSError as error:
-            return HandedBack(f"no process for it: {error.strerror or error}")
-        try:
-            return await under_way.ended
-        except asyncio.CancelledError:
-            self.cancel(task.execution_id, "its worker has let go of it")
-            raise
+            return _handed_back(f"no process for it: {error.strerror or error}")
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         ticket = self._by_execution.get(execution_id)
@@ -138,6 +135,7 @@ class HandlerRunner:
             host = self._pool.pick_shared()
         self._tickets += 1
         under_way = UnderWay(self._tickets, task, reporter, self._loop)
+        under_way.ended.let_go = partial(self.cancel, task.execution_id, _LET_GO)
         self._placed[under_way.ticket] = (under_way, host)
         self._by_execution[task.execution_id] = under_way.ticket
         self._alarms.set(under_way.ticket, task.timeout_seconds)
@@ -146,8 +144,8 @@ class HandlerRunner:
         host.begin(under_way)
         return under_way
 
-    async def _wait_for_process(self, task: Task) -> Ended | None:
-        """How it ends if it gets none, or if nobody wants it any more."""
+    async def _run_in_time(self, task: Task, reporter: Reporter) -> Ended:
+        """Once there is a process for it, if somebody still wants it then."""
         self._arriving[task.execution_id] = None
         try:
             trouble = await self._revive()
@@ -155,7 +153,7 @@ class HandlerRunner:
             reason = self._arriving.pop(task.execution_id, None)
         if reason is not None:
             return Cancelled(reason)
-        return HandedBack(trouble) if trouble is not None else None
+        return HandedBack(trouble) if trouble is not None else await self.run(task, reporter)
 
     async def _revive(self) -> str | None:
         """The nursery was lost: another takes its place. Says why not."""
@@ -363,6 +361,10 @@ class HandlerRunner:
         if self._is_closing:
             return HandedBack(_STOPPING)
         return verdict(death, under_way.ticket, has_begun=under_way.has_begun)
+
+
+async def _handed_back(reason: str) -> Ended:
+    return HandedBack(reason)
 
 
 def _as_told(under_way: UnderWay, end: End) -> Ended:

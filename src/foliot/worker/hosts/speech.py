@@ -1,4 +1,4 @@
-"""What a loop host says, gathered and written once per turn of its loop.
+"""What a loop host says, gathered and written once per turn of its loop, or when it is a frame.
 
 What a handler logs or prints is written at once: it may be the last thing it does, or it may keep
 the loop so that no turn ends. Of its steps only the last in a turn is told.
@@ -10,7 +10,14 @@ import socket
 import threading
 from collections.abc import Callable
 
-from foliot.worker.hosts.messages import Logged, News, Progressed, Returned, encode_frames
+from foliot.worker.hosts.messages import (
+    MESSAGES_MAX,
+    Logged,
+    News,
+    Progressed,
+    Returned,
+    encode_frames,
+)
 from foliot.worker.hosts.wire import Unsent
 
 
@@ -41,6 +48,8 @@ class Speech:
             match news:
                 case Returned():  # nearly always; to ask what it is not takes longer
                     self._gathered.append(news)
+                    if len(self._gathered) >= MESSAGES_MAX:
+                        self._write()
                 case Progressed():
                     self._gather_step(news)
                 case Logged():

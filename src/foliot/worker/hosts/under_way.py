@@ -4,9 +4,9 @@ Words are gathered and told five times a second or by 64 KB; beyond 10 MB they a
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from foliot.core.model import ErrorType, Failure
 from foliot.worker.hosts.messages import (
@@ -48,6 +48,17 @@ class Asked:
     too_early: bool = False
 
 
+class Ending(asyncio.Future[Ended]):
+    """The end to come. Who cancels it lets go of the attempt, which is then told to stop."""
+
+    let_go: Callable[[], None]
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ANN401 - as its base has it
+        if not self.done():
+            self.let_go()
+        return super().cancel(msg)
+
+
 class UnderWay:
     __slots__ = (
         "_bytes",
@@ -72,7 +83,7 @@ class UnderWay:
         self.ticket = ticket
         self.task = task
         self.reporter = reporter
-        self.ended: asyncio.Future[Ended] = loop.create_future()
+        self.ended = Ending(loop=loop)
         self.has_begun = False
         self.asked: Asked | None = None
         self.ping = 0  # sent with the wish to stop: unanswered, the host stands still

@@ -1,4 +1,4 @@
-"""One end of a socket on a loop: frames in, and messages out, written once per turn."""
+"""One end of a socket on a loop: frames in, and messages out, written once per turn or frame."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final
 
-from foliot.worker.hosts.messages import FrameReader, encode_frames
+from foliot.worker.hosts.messages import MESSAGES_MAX, FrameReader, encode_frames
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ class Wire:
         if not self._gathered:
             self._loop.call_soon(self._turn)
         self._gathered.append(message)
+        if len(self._gathered) >= MESSAGES_MAX:
+            self._turn()
 
     def drain(self) -> None:
         """Reads what is there already, without waiting for more."""
@@ -84,7 +86,7 @@ class Wire:
 
     def _turn(self) -> None:
         gathered, self._gathered = self._gathered, []
-        if not self._is_open:
+        if not gathered or not self._is_open:
             return
         self._unsent.add(self._encode(gathered))
         if not self._unsent.send():

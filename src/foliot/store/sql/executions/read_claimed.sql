@@ -7,10 +7,9 @@
 -- Definition and payload as text: a herd shares them, so each is parsed once; and written out once, within
 -- the lookup whose answers the server remembers. `is not distinct from` is no index condition: the key finds
 -- the row, not a walk over all that the worker holds.
-select e.id, e.fence, e.tenant_id, e.job_id, e.job_version, e.job_name, e.tags, e.labels, e.trigger,
-       e.queue, e.priority, e.scheduled_time, e.available_at, e.claimed_at, e.attempt_number,
-       e.crash_count, e.run_alone, e.cancel_requested_at, e.idempotency_key, e.retry_of,
-       e.dag_run_id, e.trace_id, v.definition,
+select e.id, e.fence, e.tenant_id, e.job_id, e.job_name, e.tags, e.labels, e.trigger, e.queue,
+       e.scheduled_time, e.available_at, e.claimed_at, e.attempt_number, e.crash_count, e.run_alone,
+       e.cancel_requested_at, e.idempotency_key, e.trace_id, v.definition,
        coalesce(e.payload::text, v.payload) as payload, e.payload is null as payload_is_jobs,
        e.limit_keys is not null as limited,
        p.parent_id is not null as followed
