@@ -19,6 +19,9 @@
 --
 -- How many run in a queue at once is kept here, where turns are by rank: handed out before, its slots
 -- would go to whoever fills the queue. What is under a rate is noted with the time of its claim.
+--
+-- `job_id` is set to itself so that the server does not take its index entry for one more version of the
+-- same: it would look through every full page for versions to remove, under a pinned snapshot in vain.
 create or replace function foliot.claim(
   p_worker_id uuid, p_queue text, p_lane_ids integer[], p_bite integer, p_back float8,
   p_now timestamptz
@@ -90,7 +93,7 @@ begin
        for no key update skip locked),
   claimed as (
     update foliot.executions e
-       set status = 'RUNNING', worker_id = p_worker_id, claimed_at = (select t.at from clock t),
+       set status = 'RUNNING', job_id = e.job_id, worker_id = p_worker_id, claimed_at = (select t.at from clock t),
            fence = e.fence + 1, attempt_number = e.attempt_number + 1, queue_slot = most is not null
      where e.ctid = any(array(select f.tid from free f))
     returning e.id, e.fence, e.rank, e.lane_id, e.limit_keys),
