@@ -289,8 +289,7 @@ async def test_who_gives_out_slots_of_a_key_waits_for_who_does_already(
         await session.execute(ADMIT, first.execution_id)
         await waiting(database, job, 1, "key:a")
         second = asyncio.create_task(admitted(database))
-        async with asyncio.timeout(10):
-            await until_blocked(session)
+        await until_blocked(session, second)
     assert await second == set()
 
 

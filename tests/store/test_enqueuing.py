@@ -123,11 +123,12 @@ async def test_a_request_sent_again_gets_the_first_answer_even_when_it_is_over(
     job = await make_job(database)
     first = await one(database, Wanted(job.job_id))
     await database.execute(sql("delete from foliot.executions"))
-    await database.execute(sql("update foliot.jobs set status = 'DELETED'"))
     later = request(seen_at=NOW + HOUR)
-    (again,) = await enqueue(database, later, [Wanted(job.job_id)], NOW + HOUR)
-    assert again == Enqueued(first.execution_id, CREATED, replayed=True)
-    assert await database.fetch_value(COUNT) == 0
+    for status in ("ACTIVE", "DELETED"):
+        await database.execute(sql("update foliot.jobs set status = $1"), status)
+        (again,) = await enqueue(database, later, [Wanted(job.job_id)], NOW + HOUR)
+        assert again == Enqueued(first.execution_id, CREATED, replayed=True)
+        assert await database.fetch_value(COUNT) == 0
 
 
 async def test_one_key_cannot_be_two_requests(database: Database) -> None:

@@ -257,7 +257,9 @@ async def test_of_many_edits_of_one_version_one_wins(database: Database, databas
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(Database(database_url)) for _ in range(8)]
         results = await asyncio.gather(*(edit(node, n) for n, node in enumerate(nodes)))
-    (winner,) = [one for one in results if one is not None]
+    winners = [one for one in results if one is not None]
+    assert len(winners) == 1
+    winner = winners[0]
     after = await get(database, DEFAULT_TENANT, stored.job.job_id)
     assert (after.job.version, after.job.payload) == (2, winner)
     versions = await list_versions(database, DEFAULT_TENANT, stored.job.job_id)

@@ -165,8 +165,8 @@ async def test_who_waits_for_another_sees_what_that_one_decided(
             NOW,
         )
     report = await waiting
-    assert isinstance(report.refused[letter], DeadLetterClosed)
     assert await database.fetch_value(COUNT) == 0
+    assert isinstance(report.refused[letter], DeadLetterClosed)
 
 
 async def test_a_discard_and_a_replay_at_once_are_one_of_the_two(database: Database) -> None:

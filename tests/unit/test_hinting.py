@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from foliot.api.hinting import tell_of_cancels, tell_of_executions
-from foliot.core.ids import ExecutionId, JobId, TenantId
+from foliot.api.hinting import tell_of_cancels, tell_of_executions, tell_of_settled_job
+from foliot.core.ids import ExecutionId, JobId, TenantId, shard_of
 from foliot.core.limits import key_limit
 from foliot.core.model import ConcurrencyLimit, HandlerTarget, RetryPolicy
 from foliot.core.states import TERMINAL, ExecutionState
@@ -17,7 +17,9 @@ from foliot.store.cancelling import Cancellation
 from foliot.store.claiming import Instructions
 from foliot.store.enqueuing import Wanted
 from foliot.store.job_references import JobReference
+from foliot.store.job_rows import StoredJob
 from foliot.testing.claimed import a_claimed
+from foliot.testing.jobs import new_job
 from foliot.testing.loopback import Loopback
 from foliot.testing.rows import NOW
 from foliot.transport.port import Matter
@@ -68,6 +70,17 @@ def test_a_bulk_is_told_of_once() -> None:
     hints, other = Loopback(), replace(JOB, queue="reports")
     tell_of_executions(hints, [(job, Wanted(job.job_id)) for job in (JOB, JOB, other)])
     assert hints.published == [(Matter.WORK, MAIL | {"reports"})]
+
+
+def test_what_a_change_has_fired_is_to_be_released() -> None:
+    hints, job = Loopback(), new_job()
+    due, later = NOW, NOW + SECOND
+    settled = StoredJob(job, due, due, NOW, 1, None, NOW, NOW, NOW, NOW, None)
+    tell_of_settled_job(hints, replace(settled, next_run_at=later))
+    assert hints.published == [(Matter.RELEASE, NOBODY)]
+    tell_of_settled_job(hints, settled)
+    stage = (Matter.STAGE, {str(shard_of(job.job_id))})
+    assert hints.published[1:] == [(Matter.RELEASE, NOBODY), stage]
 
 
 def test_a_request_to_cancel_is_told_where_something_runs() -> None:

@@ -60,8 +60,8 @@ def tell_of_job(hints: Publisher, stored: StoredJob) -> None:
 
 
 def tell_of_settled_job(hints: Publisher, stored: StoredJob) -> None:
-    """The same, where what was due before the change has been fired with it."""
-    hints.publish(Matter.WORK, [stored.job.queue])
+    """The same, where what was due before the change has been fired with it, and parked."""
+    hints.publish(Matter.RELEASE)
     tell_of_job(hints, stored)
 
 

@@ -56,7 +56,7 @@ async def put_calendar(
         old = await session.fetch_value(_LOCK_CALENDAR, tenant_id, calendar.name)
         jobs: list[StoredJob] = []
         if old is not None and old != definition:
-            # All locks come before the first fire: nobody waits for a job while holding a flow.
+            # All locks come before the first fire: nobody waits for a job while holding executions.
             locked = [job async for job in _lock_jobs(session, tenant_id, calendar.name)]
             jobs = await _settle(session, tenant_id, locked, calendar.name, now)
         moment = jobs[0].now if jobs else now

@@ -11,6 +11,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
+import msgspec
+
 from foliot.core.ids import ExecutionId, JobId, TenantId
 from foliot.core.schedule.timeline import Skip
 from foliot.store.columns import sparse, unless
@@ -54,8 +56,7 @@ class JobFire:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(msgspec.Struct, frozen=True):
     """What was written for one job."""
 
     job_id: JobId
@@ -108,10 +109,20 @@ async def fire_batch(
 
 
 async def fire_in(
-    session: Session, ordered: Sequence[JobFire], *, take: bool, now: datetime | None
+    session: Session,
+    ordered: Sequence[JobFire],
+    *,
+    take: bool,
+    now: datetime | None,
+    park: bool = False,
 ) -> FireReport:
-    """One call, in the session's transaction if it has one; jobs in the order of their ids."""
-    row = await session.fetch_row(_FIRE_DUE, *_columns(ordered), take, _replaces(ordered), now)
+    """One call, in the session's transaction if it has one; jobs in the order of their ids.
+
+    Where the transaction goes on after it, `park`: a flow that is locked until the commit would
+    keep all its other jobs waiting for this client. What may start is then left to the release.
+    """
+    columns = _columns(ordered, park=park)
+    row = await session.fetch_row(_FIRE_DUE, *columns, take, _replaces(ordered), now)
     numbers, fired = row or (None, None)
     applied = {
         number: _fired(ordered[number - 1], count)
@@ -132,11 +143,11 @@ def _fired(one: JobFire, fired: int) -> Fired:
     return Fired(one.job_id, fired, sum(skip.count for skip in one.skips) + len(one.fires) - fired)
 
 
-def _columns(batch: Sequence[JobFire]) -> Iterator[Sequence[object] | None]:
+def _columns(batch: Sequence[JobFire], *, park: bool) -> Iterator[Sequence[object] | None]:
     """The batch as the arrays of the call; fires and skips name their job by its place from 1."""
     flows = list({(one.queue, one.tenant_id): None for one in batch})
-    usual_queue = flows[0][0]
-    yield [queue for queue, _ in flows]
+    usual_queue = None if park else flows[0][0]
+    yield None if park else [queue for queue, _ in flows]
     yield [tenant_id for _, tenant_id in flows]
     yield [one.job_id for one in batch]
     yield sparse([unless(one.queue, usual_queue) for one in batch])

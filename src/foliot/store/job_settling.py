@@ -1,7 +1,8 @@
 """Settling a job before it changes: under its lock, in the transaction of the change.
 
 The instants up to now belong to the version in force. An active job fires or skips them as its
-policies say; a paused one must not run, so what it has missed is skipped as PAUSED.
+policies say; a paused one must not run, so what it has missed is skipped as PAUSED. What fires is
+parked for the release: until the commit, however far away its client is, no flow is locked.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from foliot.core.model import SkipReason
 from foliot.core.states import JobState
 from foliot.store.completions import settle_child
 from foliot.store.errors import TransactionConflict
-from foliot.store.firing import FireReport, fire_in
+from foliot.store.firing import JobFire, fire_in
 from foliot.store.job_rows import StoredJob, read_job, read_jobs
 from foliot.store.session import Session
 from foliot.store.staging import settle_due
@@ -58,7 +59,7 @@ async def settle_all_before_change(session: Session, jobs: Sequence[StoredJob]) 
         if not fires:
             break
         one = together[0]
-        _check_fired(await fire_in(session, fires, take=False, now=one.now))
+        await _fire(session, fires, one.now)
         fired = [fire.job_id for fire in fires]
         together = await read_jobs(session, one.job.tenant_id, fired, one.now)
         settled |= {stored.job.job_id: stored for stored in together}
@@ -69,7 +70,8 @@ def _fires_by_instants(stored: StoredJob) -> bool:
     return stored.job.status is not JobState.PAUSED and stored.job.schedule.after is None
 
 
-def _check_fired(report: FireReport) -> None:
+async def _fire(session: Session, fires: Sequence[JobFire], now: datetime) -> None:
+    report = await fire_in(session, fires, take=False, now=now, park=True)
     if report.passed_over:
         raise TransactionConflict("the job changed under its lock", "40001", "jobs/fire_due")
 
@@ -85,7 +87,7 @@ async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -
         await settle_child(session, stored.job.job_id, stored.now, cause)
         return await _read_again(session, stored)
     while stored.due is not None and (fire := settle_due(stored.due, stored.now, cause)):
-        _check_fired(await fire_in(session, [fire], take=False, now=stored.now))
+        await _fire(session, [fire], stored.now)
         stored = await _read_again(session, stored)
     return stored
 

@@ -20,7 +20,7 @@ class Matter(StrEnum):
     WORK = "work"  # executions became claimable: their queues
     CANCEL = "cancel"  # executions that run are to stop: their ids
     STAGE = "stage"  # jobs are due in a moment: their shards
-    RELEASE = "release"  # rows wait for a time that is near
+    RELEASE = "release"  # rows wait for a time that is near or has come
     ADMIT = "admit"  # a limit may have room, or rows that wait for it
     OVERLAP = "overlap"  # an execution is over that others of its job wait for
     AFTER = "after"  # an execution is over whose job others follow

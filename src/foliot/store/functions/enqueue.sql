@@ -5,8 +5,8 @@
 -- index: jobs_pkey, executions_unique_key, executions_pkey, attempts_identity, limits_pkey
 --
 -- All of it or nothing: a job that is not there fails the request (FL404, the job in the hint). Jobs are
--- locked against deletion, then flows, then limits, as by a change of the job; nobody waits for a job while
--- holding a flow.
+-- locked against deletion, then limits, as by a change of the job, then flows: nobody waits for a change
+-- while holding a flow.
 --
 -- `outcome` is CREATED; EXISTS, a live execution has the unique key; FILLED, the instant has an execution;
 -- UNSETTLED, the schedule itself will come to the instant. A backfill runs again under `p_rerun_ids`.
@@ -47,8 +47,8 @@ begin
   if missing is not null then
     raise exception 'no such job' using errcode = 'FL404', hint = missing;
   end if;
-  perform foliot.lock_flows(queues, array_fill(p_tenant_id, array[cardinality(queues)]));
   perform foliot.name_limits(p_limit_keys, p_limits);
+  perform foliot.lock_flows(queues, array_fill(p_tenant_id, array[cardinality(queues)]));
   moment := coalesce(p_now, clock_timestamp());
 
   with wanted as materialized (

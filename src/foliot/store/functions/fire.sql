@@ -6,9 +6,10 @@
 --
 -- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a
 -- frozen node, a replay after an unknown commit. `p_take` waits for the jobs' locks instead of passing over
--- them. `p_replace`: some jobs cancel what runs. `p_runs_left`: how often a job may still fire. A null in an
--- array is what is usual (see store.firing). Of the fires of a job, by their places in time, the first
--- `starts` start, then `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
+-- them. Without `p_flow_queues` no flow is locked: what is ready is parked for the release, as of now.
+-- `p_replace`: some jobs cancel what runs. `p_runs_left`: how often a job may still fire. A null in an array is
+-- what is usual (see store.firing). Of the fires of a job, by their places in time, the first `starts` start,
+-- then `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
 create or replace function foliot.fire(
   p_flow_queues text[], p_flow_tenant_ids uuid[], p_job_ids uuid[], p_queues text[], p_expected timestamptz[],
   p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[],
@@ -17,17 +18,14 @@ create or replace function foliot.fire(
   p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[], p_skip_counts bigint[],
   p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz
 ) returns table (jobs integer[], fired integer[])
-language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto
 as $$
 declare
   moment timestamptz;
   limited text[] := foliot.tenant_keys(p_flow_tenant_ids);
 begin
-  if p_take then
-    perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update;
-  end if;
-  perform foliot.lock_flows(p_flow_queues, p_flow_tenant_ids);
+  if p_take then perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update; end if;
+  if p_flow_queues is not null then perform foliot.lock_flows(p_flow_queues, p_flow_tenant_ids); end if;
   moment := coalesce(p_now, clock_timestamp());
   return query
   with due as materialized (
@@ -82,7 +80,8 @@ begin
              with ordinality f(job, place, id, instant, run_at, n)
       join advanced a on a.n = coalesce(f.job, f.n::integer)),
   placed as materialized (
-    select p.*, p.place <= p.starts and p.limit_keys is null and p.run_at <= moment as ready,
+    select p.*, p.place <= p.starts and p.limit_keys is null and p.run_at <= moment
+                and p_flow_queues is not null as ready,
            case when p.place > p.starts then 'OVERLAP'
                 when p.run_at <= moment and p.limit_keys is not null then 'LIMIT' end as hold from asked p),
   flows as materialized (
@@ -98,8 +97,9 @@ begin
            case when p.hold is not null then 'WAITING' when p.ready then 'QUEUED' else 'PENDING' end,
            'SCHEDULE', p.queue, p.lane_id, p.priority,
            s.start + s.step * row_number() over (partition by s.flow order by p.instant, p.id), p.instant,
-           p.run_at, case when p.ready then moment end, p.run_at + make_interval(secs => p.start_deadline_seconds),
-           p.limit_keys, p.hold, p.notify, p.name, p.tags, moment
+           greatest(p.run_at, case when p_flow_queues is null then moment end), case when p.ready then moment end,
+           p.run_at + make_interval(secs => p.start_deadline_seconds), p.limit_keys, p.hold, p.notify, p.name,
+           p.tags, moment
       from placed p
       left join starts s on p.ready and (s.queue, s.lane_id, s.tenant_id, s.priority)
                                       = (p.queue, p.lane_id, p.tenant_id, p.priority)

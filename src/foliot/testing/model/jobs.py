@@ -48,16 +48,23 @@ def is_as_seen(model: StoreModel, fire: JobFire) -> bool:
     )
 
 
-def fire(model: StoreModel, batch: Sequence[JobFire], now: datetime) -> list[OverlapDecision]:
-    """What became of each instant that was to run."""
+def fire(
+    model: StoreModel, batch: Sequence[JobFire], now: datetime, *, park: bool = False
+) -> list[OverlapDecision]:
+    """What became of each instant that was to run. With `park`, what may start waits for the
+    release, from now on."""
     decided = [(one, *_decide(model, one)) for one in batch]
     started = []
     for one, decisions, _ in decided:
         for each, decision in zip(one.fires, decisions, strict=True):
             row = _add(model, one, each, decision)
-            if row is not None and row.hold is None and each.available_at <= now:
+            if row is not None and park:
+                row.available_at = max(row.available_at, now)
+            if row is not None and row.hold is None and row.available_at <= now:
                 started.append(row)
         _advance(model, one, sum(decision is not D.SKIP for decision in decisions))
+    if park:
+        started = [row for row in started if row.limit_keys is not None]
     let_go(model, sorted(started, key=lambda row: (row.scheduled_time, row.execution_id)))
     for _, decisions, before in decided:
         for row in before if D.CANCEL_PREVIOUS in decisions else ():
@@ -110,7 +117,7 @@ def settle(model: StoreModel, record: JobRecord, now: datetime, cause: SkipReaso
                 _skip(model, missed)
         return
     while record.due is not None and (one := settle_due(record.due, now, cause)):
-        fire(model, [one], now)
+        fire(model, [one], now, park=True)
 
 
 def record_of(model: StoreModel, tenant_id: TenantId, job_id: JobId) -> JobRecord:
