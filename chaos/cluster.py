@@ -58,6 +58,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.proxies: dict[str, NodeProxy] = {}
         self.sink = folder / "sink"
+        self.target = ""  # where the sink is called over HTTP
         self.key = f"{chance.getrandbits(192):048x}"
         self.port = _free_port(chance)
         self._folder = folder
@@ -75,6 +76,7 @@ class Cluster:
         environ = clean_environ(
             FOLIOT_DATABASE_URL=proxy.url,
             FOLIOT_API_KEY=self.key,
+            FOLIOT_CALLBACK_ALLOW="loopback",
             CHAOS_SINK=str(self.sink),
             PYTHONPATH=os.pathsep.join([str(PRODUCT), str(ROOT)]),
             PYTHONUNBUFFERED="1",
@@ -166,7 +168,7 @@ async def running(
     (folder / "nodes").mkdir()
     cluster = Cluster(server, folder, chance, recorder)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_sink(cluster.sink, folder / SINK_FILE))
+        cluster.target = await stack.enter_async_context(_sink(cluster.sink, folder / SINK_FILE))
         names = [("api", Role.API)]
         names += [(f"scheduler-{n}", Role.SCHEDULER) for n in range(1, size.schedulers + 1)]
         names += [(f"worker-{n}", Role.WORKER) for n in range(1, size.workers + 1)]
@@ -178,8 +180,8 @@ async def running(
 
 
 @asynccontextmanager
-async def _sink(socket: Path, file: Path) -> AsyncIterator[None]:
-    """Ends when its input does, whatever becomes of us."""
+async def _sink(socket: Path, file: Path) -> AsyncIterator[str]:
+    """Where it is called over HTTP. Ends when its input does, whatever becomes of us."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -197,9 +199,10 @@ async def _sink(socket: Path, file: Path) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(SINK_SECONDS):
             said = await process.stdout.readline()
-        if said.decode().strip() != LISTENING:
+        word, _, port = said.decode().strip().partition(" ")
+        if word != LISTENING:
             raise RuntimeError("the sink does not listen")
-        yield
+        yield f"http://127.0.0.1:{port}"
         if process.returncode is not None:
             raise RuntimeError(f"the sink has ended with {process.returncode}")
     finally:

@@ -8,10 +8,12 @@ and that all its processes share. Nothing here asks anybody anything.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 Row = Mapping[str, Any]  # a table's row by its column names; JSON is parsed
+# The kind of a fault: the database was away for longer than a worker may be silent.
+LONG_OUTAGE: Final = "long outage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a row of `executions` or `shard_leases`, written by a trigger in its transaction.
+    """A change of a row of `executions`, `shard_leases` or `queues`, written by a trigger in its
+    transaction.
 
     `old` and `new` are the columns that matter (None: there was or is no row). `committed_at` is
     the transaction's commit timestamp; `number` the order of writing within the log.
@@ -112,4 +115,6 @@ class Facts:
     samples: tuple[Sample, ...]
     outcries: tuple[Row, ...]  # lines of the nodes' output that no node should print: node, line
     queues: tuple[Row, ...] = ()
+    queue_changes: tuple[Change, ...] = ()
+    reports: tuple[Row, ...] = ()  # progress and lines as they were written, see change_log.sql
     seed: int | None = None

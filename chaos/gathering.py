@@ -32,6 +32,9 @@ TABLES: Final = {
     " from chaos.limits order by key, number desc",
     "rate_starts": "select key, at, started from chaos.rate_starts order by number",
     "queues": "select * from foliot.queues order by name",
+    "reports": "select kind, execution_id, fence, said,"
+    " pg_xact_commit_timestamp(transaction_id::xid) as committed_at"
+    " from chaos.reports order by number",
     "shard_leases": "select * from foliot.shard_leases order by shard",
 }
 EXECUTION_CHANGES: Final = """
@@ -39,6 +42,7 @@ select number, transaction_id::text::bigint as transaction,
        pg_xact_commit_timestamp(transaction_id::xid) as committed_at, old, new
   from chaos.execution_changes order by number"""
 LEASE_CHANGES: Final = EXECUTION_CHANGES.replace("execution_changes", "lease_changes")
+QUEUE_CHANGES: Final = EXECUTION_CHANGES.replace("execution_changes", "queue_changes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ async def gather(admin_url: str, folder: Path, course: Course) -> Facts:
             tables = {name: await _table(connection, query) for name, query in TABLES.items()}
             execution_changes = await _changes(connection, EXECUTION_CHANGES)
             lease_changes = await _changes(connection, LEASE_CHANGES)
+            queue_changes = await _changes(connection, QUEUE_CHANGES)
     finally:
         await connection.close()
     return Facts(
@@ -72,6 +77,7 @@ async def gather(admin_url: str, folder: Path, course: Course) -> Facts:
         **tables,
         execution_changes=execution_changes,
         lease_changes=lease_changes,
+        queue_changes=queue_changes,
         effects=tuple(read_effects(folder)),
         exchanges=tuple(read_exchanges(folder)),
         faults=tuple(read_faults(folder)),

@@ -66,6 +66,12 @@ def share(context: Context) -> float:
     return int.from_bytes(context.execution_id.bytes[-4:]) / 2**32
 
 
+def report(context: Context, what: str) -> None:
+    """A line and how far it is, which name the fence of whoever says it."""
+    context.logger.info("fence %d: %s", context.fence, what)
+    context.progress(None, f"fence {context.fence}: {what}")
+
+
 def pause() -> None:
     """By a wait for nothing: under libfaketime every `time.sleep` fails."""
     select.select((), (), (), LOOK_SECONDS)
@@ -83,11 +89,13 @@ async def quick(context: Context, seconds: float = 0, request: str = "") -> None
 async def slow(context: Context, seconds: float = 1, user: str = "", request: str = "") -> str:
     """Takes half of `seconds` up to one and a half; stops when told. `user` is for a limit."""
     await tell(context, "begun")
+    report(context, "begun")
     try:
         await asyncio.sleep(seconds * (0.5 + share(context)))
     except asyncio.CancelledError:
         await tell(context, "cancelled")
         raise
+    report(context, "done")
     await tell(context, "done")
     return user
 
@@ -96,12 +104,14 @@ async def slow(context: Context, seconds: float = 1, user: str = "", request: st
 def apart(context: Context, seconds: float = 0, request: str = "") -> None:
     """Takes up to `seconds`, in a process of its own; looks whether it was told to stop."""
     tell_at_once(context, "begun")
+    report(context, "begun")
     end = time.monotonic() + seconds * share(context)
     while time.monotonic() < end:
         if context.cancelled:
             tell_at_once(context, "cancelled")
             return
         pause()
+    report(context, "done")
     tell_at_once(context, "done")
 
 

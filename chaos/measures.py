@@ -16,10 +16,12 @@ from uuid import UUID
 
 from chaos.checker.history import History, Hold
 from chaos.checker.leases import LEASE, by_shard
-from chaos.facts import Fault, Row
+from chaos.checker.pauses import by_queue, is_paused
+from chaos.facts import LONG_OUTAGE, Fault, Row
 
-OUTAGES: Final = frozenset({"restart database", "kill backend"})
-_BEFORE: Final = timedelta(seconds=15)
+OUTAGES: Final = frozenset({"restart database", "kill backend", LONG_OUTAGE})
+# What is taken from the dead is taken after 16.5 s at the latest, if nothing comes between.
+_BEFORE: Final = timedelta(seconds=17)
 _AFTER: Final = timedelta(seconds=20)
 
 
@@ -49,7 +51,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def lateness(history: History) -> list[float]:
     """From when a scheduled execution was due to when it was there."""
     return [
-        (row["created_at"] - row["available_at"]).total_seconds()
+        (row["created_at"] - _due_at(row)).total_seconds()
         for row in history.known.values()
         if _came_in_time(history, row)
     ]
@@ -61,17 +63,29 @@ def _came_in_time(history: History, row: Row) -> bool:
     if row["trigger"] != "SCHEDULE" or row.get("created_at") is None:
         return False
     version = history.version(row["job_id"], row["job_version"])
-    return version is not None and bool(row["available_at"] >= version["valid_from"])
+    return version is not None and bool(_due_at(row) >= version["valid_from"])
+
+
+def _due_at(row: Row) -> datetime:
+    """What a change of its job has settled is available since the change."""
+    settled = row["available_at"] == row["created_at"]
+    due: datetime = row["scheduled_time"] if settled else row["available_at"]
+    return due
 
 
 def waits(history: History) -> list[float]:
-    """From when a claim could have had it to the claim."""
+    """From when a claim could have had it to the claim; not in queues that were paused."""
+    gated = _gated(history)
     return [
         (hold.claim["claimed_at"] - hold.claim["queued_at"]).total_seconds()
         for holds in history.holds.values()
         for hold in holds
-        if hold.claim["queued_at"] is not None
+        if hold.claim["queued_at"] is not None and hold.claim["queue"] not in gated
     ]
+
+
+def _gated(history: History) -> set[str]:
+    return {name for name, changes in by_queue(history).items() if any(map(is_paused, changes))}
 
 
 def starts(history: History) -> list[float]:
@@ -98,8 +112,8 @@ def failovers(history: History) -> Recovery:
                 low = bisect_left(rows, killed, key=_created)
                 high = bisect_right(rows, killed + 3 * LEASE, key=_created)
                 for row in rows[low:high]:
-                    if row["available_at"] <= killed + LEASE:
-                        due = max(killed, row["available_at"])
+                    if _due_at(row) <= killed + LEASE:
+                        due = max(killed, _due_at(row))
                         seconds.append((row["created_at"] - due).total_seconds())
     return found
 
@@ -146,10 +160,11 @@ def _in_outage(history: History, fault: Fault) -> bool:
 
 def orphan_recoveries(history: History) -> Recovery:
     """Of what a killed worker held: from the kill to the next claim, by anybody. What is under a
-    limit has to wait for its turn besides, and is left out."""
+    limit or in a queue that was paused has to wait besides, and is left out."""
     found = Recovery()
     held_by = _taken(history)
     limited = {row["name"] for row in history.facts.queues if row["concurrency_limit"] is not None}
+    limited |= _gated(history)
     for fault in _killed_workers(history):
         killed = history.at(fault.began)
         seconds = found.of_kill(in_outage=_in_outage(history, fault))

@@ -7,6 +7,7 @@ from chaos.checker.claims import stale_ends
 from chaos.checker.effects import duplicates, refused_by_fence
 from chaos.checker.history import HARMLESS, History
 from chaos.checker.owed import ledgers, tally
+from chaos.checker.reports import stale_reports
 from chaos.checker.verdict import Verdict
 from chaos.facts import Facts
 from chaos.measures import (
@@ -29,10 +30,14 @@ def render(facts: Facts, verdicts: Sequence[Verdict]) -> str:
         _instants(history),
         _executions(history),
         _times(history),
-        _table(verdicts),
-        _witnesses(verdicts),
+        show_verdicts(verdicts),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def show_verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    yield from _table(verdicts)
+    yield from _witnesses(verdicts)
 
 
 def _head(facts: Facts, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -71,6 +76,8 @@ def _executions(history: History) -> Iterator[str]:
     yield f"executions: {len(history.known)}, {len(history.live)} of them not over"
     yield from _counted(statuses)
     yield f"stale ends: {refused} refused, {accepted} accepted"
+    refused, kept = stale_reports(history)
+    yield f"stale reports: {refused} refused, {kept} kept"
     yield f"effects: {len(history.facts.effects)}, a sink that keeps the highest fence refuses "
     yield f"  {refused_by_fence(history)} of them"
     again = duplicates(history)

@@ -70,7 +70,8 @@ async def _live(stage: Stage, options: Options, folder: Path) -> tuple[datetime,
     """All of the work and of the harm; when the last fault was over."""
     cluster = stage.cluster
     api = Address(lambda: cluster.url, cluster.key)
-    known = await set_up(api, plan_jobs(options.seed, options.rate), stage.recorder.exchange)
+    plan = plan_jobs(options.seed, options.rate, cluster.target)
+    known = await set_up(api, plan, stage.recorder.exchange)
     nemesis = Nemesis(stage, options.seed, options.intensity)
     ended, stop = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:

@@ -1,5 +1,6 @@
 """Where effects go: a process of its own outside the system, that nobody stops and that forgets
-nothing. `python -m chaos.sink SOCKET FILE`, until its standard input ends.
+nothing. `python -m chaos.sink SOCKET FILE`, until its standard input ends. It says on which port of
+loopback it can be called over HTTP.
 
 Who connects sends lines of JSON, each after the answer to the one before. A record is given the
 time it came and its number, is appended to the file and on the disk before its number is the
@@ -17,6 +18,8 @@ from asyncio import Future, StreamReader, StreamWriter
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from chaos.target import Target
 
 LISTENING: Final = "listening"
 _LINE_BYTES_MAX: Final = 65_536
@@ -77,8 +80,10 @@ async def main(socket: Path, path: Path) -> None:
     threading.Thread(target=wait_for_the_end, daemon=True).start()
     writing = asyncio.create_task(sink.write())
     server = await asyncio.start_unix_server(sink.serve, socket, limit=_LINE_BYTES_MAX)
-    async with server:
-        sys.stdout.write(f"{LISTENING}\n")
+    target = await asyncio.start_server(Target(sink.keep).serve, "127.0.0.1", 0)
+    port = target.sockets[0].getsockname()[1]
+    async with server, target:
+        sys.stdout.write(f"{LISTENING} {port}\n")
         sys.stdout.flush()
         stopping = asyncio.create_task(ended.wait())
         await asyncio.wait({writing, stopping}, return_when=asyncio.FIRST_COMPLETED)

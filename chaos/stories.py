@@ -86,6 +86,13 @@ class Told:
         )
         return self
 
+    def report(self, seconds: float, **values: Any) -> "Told":  # noqa: ANN401
+        """A line of its present hold, as it was written."""
+        fence = self.row["fence"]
+        row = {"kind": "line", "execution_id": self.id, "fence": fence, "said": fence}
+        self.story.reports.append(row | {"committed_at": at(seconds)} | values)
+        return self
+
     def end(self, seconds: float, status: str = "SUCCEEDED", **values: object) -> "Told":
         """It is over."""
         self.attempt(seconds, status=status, final=True, **values)
@@ -138,6 +145,8 @@ class Story:
         self.limits: list[MutableRow] = []
         self.rate_starts: list[MutableRow] = []
         self.queues: list[MutableRow] = []
+        self.queue_changes: list[Change] = []
+        self.reports: list[MutableRow] = []
         self.changes: list[Change] = []
         self.leases: list[Change] = []
         self.effects: list[Effect] = []
@@ -273,6 +282,18 @@ class Story:
         number = len(self.leases) + 1
         self.leases.append(Change(number, number, at(seconds), old, new))
 
+    def gate(self, seconds: float, *, paused: bool, name: str = "default") -> None:
+        """The queue is paused, or goes on."""
+        before = [one.new for one in self.queue_changes if one.new and one.new["name"] == name]
+        row = {
+            "name": name,
+            "paused_at": at(seconds) if paused else None,
+            "concurrency_limit": None,
+        }
+        number = len(self.queue_changes) + 1
+        old = before[-1] if before else None
+        self.queue_changes.append(Change(number, number, at(seconds), old, row))
+
     def sample(self, seconds: float, **values: Any) -> None:  # noqa: ANN401
         known: MutableRow = {
             "nodes": {"worker-1": {"pid": 1, "rss_bytes": 50_000_000, "descriptors": 30}},
@@ -307,6 +328,8 @@ class Story:
             samples=tuple(self.samples),
             outcries=tuple(self.outcries),
             queues=tuple(self.queues),
+            queue_changes=tuple(self.queue_changes),
+            reports=tuple(self.reports),
             seed=1,
         )
 

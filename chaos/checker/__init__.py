@@ -22,8 +22,11 @@ from chaos.checker.leases import (
 from chaos.checker.limits import check_limits_held, check_rates_held
 from chaos.checker.liveness import check_no_limbo, check_poison_isolated
 from chaos.checker.misfires import check_misfires
+from chaos.checker.outages import check_outages_forgiven
 from chaos.checker.overlaps import check_overlaps
 from chaos.checker.paths import check_legal_path, check_terminal_is_final
+from chaos.checker.pauses import check_pauses_hold
+from chaos.checker.reports import check_stale_reports_refused
 from chaos.checker.requests import check_cancel_holds, check_requests_once
 from chaos.checker.retries import check_dead_letters_once, check_retries_bounded
 from chaos.checker.starts import check_deadlines_kept, check_never_early
@@ -46,12 +49,15 @@ INVARIANTS: Final[Mapping[str, Check]] = MappingProxyType(
         "never-early": check_never_early,
         "overlap-and-misfire": check_overlap_and_misfire,
         "edits-and-pauses": check_edits_and_pauses,
+        "pauses-hold": check_pauses_hold,
         "requests-once": check_requests_once,
         "epochs-rise": check_epochs_rise,
         "stale-lease-refused": check_stale_lease_refused,
         "shards-covered": check_shards_covered,
         "one-claim-at-a-time": check_one_claim_at_a_time,
+        "outages-forgiven": check_outages_forgiven,
         "stale-end-refused": check_stale_end_refused,
+        "stale-reports-refused": check_stale_reports_refused,
         "effects-fenced": check_effects_fenced,
         "failures-meant": check_failures_meant,
         "legal-path": check_legal_path,
@@ -77,12 +83,15 @@ PER_SECOND: Final[Mapping[str, float]] = MappingProxyType(
         "never-early": 10,
         "overlap-and-misfire": 10,
         "edits-and-pauses": 0.1,
+        "pauses-hold": 0.03,
         "requests-once": 0.2,
         "epochs-rise": 1,
         "stale-lease-refused": 5,
         "shards-covered": 0.5,
         "one-claim-at-a-time": 10,
+        "outages-forgiven": 0,
         "stale-end-refused": 0.02,
+        "stale-reports-refused": 1,
         "effects-fenced": 10,
         "failures-meant": 10,
         "legal-path": 30,
@@ -99,13 +108,15 @@ PER_SECOND: Final[Mapping[str, float]] = MappingProxyType(
         "quiet": 0.2,
     }
 )
+OUTAGE_IN_SECONDS: Final = 300.0
 
 
 def demands(seconds: float) -> dict[str, int]:
     """How often each invariant must have been looked at in a run of this length. Shards are 64,
-    however long it is."""
+    however long it is; a long outage comes in every 300 s, and a worker lives through it."""
     wanted = {name: max(1, int(rate * seconds)) for name, rate in PER_SECOND.items()}
-    return wanted | {"shards-covered": 64, "epochs-rise": 64}
+    outages = int(seconds / OUTAGE_IN_SECONDS)
+    return wanted | {"shards-covered": 64, "epochs-rise": 64, "outages-forgiven": outages}
 
 
 def check(facts: Facts, wanted: Mapping[str, int]) -> tuple[Verdict, ...]:

@@ -57,12 +57,7 @@ def _check_burials(history: History, findings: Findings) -> None:
                 for fault in history.faults
             ):
                 title = f"{name} lived and was taken for dead"
-                findings.violate(title, [_life(before), _life(after)])
-
-
-def _life(row: Row) -> str:
-    times = f"{words.moment(row['registered_at'])} .. {words.moment(row['last_heartbeat_at'])}"
-    return f"worker {row['id']} {row['name']} {row['status']} {times}"
+                findings.violate(title, [words.worker(before), words.worker(after)])
 
 
 def _check_times(attempts: list[Row], findings: Findings) -> None:

@@ -102,6 +102,24 @@ def letter(row: Row) -> str:
     return f"dead letter {_fields(row, _LETTER)}"
 
 
+def queue(one: Change) -> str:
+    row = one.new or {}
+    state = "open" if row.get("paused_at") is None else "paused"
+    return f"queue {row.get('name')} {state}, committed {moment(one.committed_at)}"
+
+
+def report(row: Row) -> str:
+    return (
+        f"{row['kind']} of {row['execution_id']} said by fence {row['said']}, written under "
+        f"{row['fence']}, committed {moment(row['committed_at'])}"
+    )
+
+
+def worker(row: Row) -> str:
+    times = f"{moment(row['registered_at'])} .. {moment(row['last_heartbeat_at'])}"
+    return f"worker {row['id']} {row['name']} {row['status']} {times}"
+
+
 def effect(one: Effect) -> str:
     return (
         f"effect {one.number} at {one.monotonic:.3f}: {one.what} fence={one.fence} "

@@ -1,6 +1,6 @@
-"""The database itself: stopped as by a crash and started again, one of its processes killed (it
-then ends all connections and recovers), and a snapshot that keeps every dead row from being
-removed."""
+"""The database itself: stopped as by a crash and started again, at once or after so long that who
+could not write looks dead; one of its processes killed (it then ends all connections and recovers);
+and a snapshot that keeps every dead row from being removed."""
 
 import asyncio
 import os
@@ -10,9 +10,12 @@ from random import Random
 from typing import Final
 
 from chaos.asking import NO_ANSWER, connect
+from chaos.facts import LONG_OUTAGE
 from chaos.faults.stage import Moment, Stage, Strike
 
 PAUSE_SECONDS: Final = (0.0, 2.0)
+# Longer than the 15 s of silence after which a worker is dead.
+LONG_SECONDS: Final = (16.0, 20.0)
 PINNED_SECONDS: Final = (15.0, 30.0)
 NOTICED_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 0.02
@@ -32,6 +35,16 @@ async def restart(stage: Stage, chance: Random) -> None:
         began = Moment()
         await stage.cluster.restart_database(chance.uniform(*PAUSE_SECONDS))
         stage.note("restart database", "", began, lasted=True)
+
+
+async def go_away(stage: Stage, chance: Random) -> None:
+    """For so long that nobody could be heard. Afterwards no scheduler judges for a while."""
+    async with stage.database_turn:
+        began = Moment()
+        await stage.cluster.restart_database(chance.uniform(*LONG_SECONDS))
+        for node in stage.cluster.nodes.values():
+            node.unsettle()
+        stage.note(LONG_OUTAGE, "", began, lasted=True)
 
 
 async def kill_backend(stage: Stage, chance: Random) -> None:

@@ -20,6 +20,9 @@ that is expected of a job stands in its definition; what an attempt does, in han
 | limited-job, asked-limited | `slow`, concurrency.limit 2 | never 3 at once |
 | limited-key | `slow`, keys user-0 and user-1, limit 2, several jobs | never 3 at once of a key |
 | narrow, asked-narrow | queue `narrow`, whose limit is 2 | never 3 at once in the queue |
+| gated, asked-gated | queue `gated`; it and `narrow` are paused for moments | nothing starts then |
+| called, called-slow, asked-called | HTTP, the sink is called | SUCCEEDED, or cancelled |
+| called-stumbling | HTTP, 503 at attempt 1 | SUCCEEDED, or cancelled |
 | rated, asked-rated | `quick`, rate_limit | no more starts in any period than count |
 | deadline, asked-soon | `slow`, one at a time, start_deadline_seconds | EXPIRED if not begun |
 | unstorable | a result that cannot be stored | SUCCEEDED, result_truncated |
@@ -33,12 +36,13 @@ be cancelled by a client. `quick`, `slow`, `apart` and those who stumble or snoo
 attempts and crashes to spare that no number of lost workers alone ends them.
 
 Actions of exchanges that change something: create, edit (PATCH and PUT), pause, resume, delete,
-trigger, enqueue, bulk, cancel, replay, limit queue. A body has besides what was sent: `If-Match`,
-the version that went in the header; `dead_letter_id` of a replay; `queue` of a limit. The mark of a
-request, its key, is `labels.request` of an enqueue (`key#place` in a bulk) and
-`payload_override.request` of a trigger. With `unique_key` an enqueue may be answered, with 200, by
-an execution that another request made. A key that was answered and is sent with another body, whose
-mark is `key-other`, must be refused with 422. A version that is 7 ahead must be refused with 409.
+trigger, enqueue, bulk, cancel, replay, limit queue, pause queue, resume queue. A body has besides
+what was sent: `If-Match`, the version that went in the header; `dead_letter_id` of a replay;
+`queue` of what is done to one. The mark of a request, its key, is `labels.request` of an enqueue
+(`key#place` in a bulk) and `payload_override.request` of a trigger. With `unique_key` an enqueue
+may be answered, with 200, by an execution that another request made. A key that was answered and
+is sent with another body, whose mark is `key-other`, must be refused with 422. A version that is 7
+ahead must be refused with 409.
 """
 
 from chaos.workload.calling import Address

@@ -26,8 +26,17 @@ _ASKED: Final = {
     "asked-soon": 4,
     "asked-unique": 6,
     "asked-narrow": 12,
+    "asked-gated": 8,
+    "asked-called": 6,
 }
 _CHEAP: Final = {"asked-quick": 6, "asked-rated": 3, "asked-narrow": 3, "asked-limited": 2}
+_SOON_UNWANTED: Final = {
+    "asked-slow": 6,
+    "asked-called": 4,
+    "asked-deaf": 1,
+    "asked-unique": 2,
+    "asked-quick": 2,
+}
 _ALIVE: Final = "RUNNING,WAITING,RETRYING,QUEUED,PENDING"
 
 
@@ -80,7 +89,7 @@ async def trigger(client: Client) -> None:
 
 async def cancel_asked(client: Client) -> None:
     """Asked for, and soon not wanted any more: while it waits, while it runs, or too late."""
-    name = client.weighted({"asked-slow": 6, "asked-deaf": 1, "asked-unique": 2, "asked-quick": 2})
+    name = client.weighted(_SOON_UNWANTED)
     request = _enqueue(client, name)
     if client.one_in(3) and request.body is not None:
         request.body["delay_seconds"] = round(client.chance.uniform(1, 4), 3)

@@ -1,4 +1,4 @@
-"""Jobs that clients make, edit, pause, resume and delete while they run."""
+"""Jobs that clients make, edit, pause, resume and delete while they run; queues that they pause."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from chaos.workload.calling import Reply, Request
 from chaos.workload.clients import Client
-from chaos.workload.kinds import MISFIRES, OVERLAPS, ZONED, Body, every, job
+from chaos.workload.kinds import MISFIRES, OVERLAPS, PAUSED, ZONED, Body, every, job
 
 PASSING_MAX: Final = 8
 _ONCE: Final = {"ONE_TIME": 3, "DELAYED": 3, "IMMEDIATE": 2}
@@ -33,6 +33,19 @@ async def resume(client: Client) -> None:
     reply = await _change_status(client, "resume", known.ids[name])
     if reply.is_settled:
         known.paused.discard(name)
+
+
+async def pause_queue(client: Client) -> None:
+    """For a moment. One that stays paused, since the client gave up, is resumed by the next."""
+    queue = client.chance.choice(PAUSED)
+    await client.insist(queue_request("pause", queue, client.key()))
+    await client.rest(0.2, 4)
+    await client.insist(queue_request("resume", queue, client.key()))
+
+
+def queue_request(verb: str, queue: str, key: str | None = None) -> Request:
+    path = f"/queues/{queue}/{verb}"
+    return Request(f"{verb} queue", "POST", path, key=key, about={"queue": queue})
 
 
 async def edit(client: Client) -> None:

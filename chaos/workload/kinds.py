@@ -15,6 +15,9 @@ OVERLAPS: Final = ("SKIP", "ALLOW", "QUEUE_ONE", "QUEUE_ALL", "CANCEL_PREVIOUS")
 MISFIRES: Final = ("FIRE_ONCE", "FIRE_ALL", "SKIP")
 QUEUES: Final = ("default", "red", "blue")
 NARROW: Final = "narrow"
+# The queues that clients pause: nobody else waits in them.
+GATED: Final = "gated"
+PAUSED: Final = (GATED, NARROW)
 # The jobs that clients edit, pause and resume.
 CHANGED: Final = "changed"
 # Expressions that fire only in a part of each hour or day, by a clock that is not UTC.
@@ -75,6 +78,11 @@ def job(handler: str, schedule: Body, payload: Body | None = None, **fields: obj
         "cancel_grace_seconds": 2,
         **fields,
     }
+
+
+def call(behaviour: str) -> Body:
+    """The sink as a target; where it listens is known only when it runs."""
+    return {"target": {"type": "HTTP", "url": f"/{behaviour}", "method": "POST"}}
 
 
 def tick(chance: Random, number: int) -> tuple[Body, float]:
@@ -217,6 +225,30 @@ def unstorable(_: Random, number: int) -> tuple[Body, float]:
     return job("unstorable", every(10 if what == "huge" else 5), {"what": what}), 1 / 5
 
 
+def gated(_: Random, number: int) -> tuple[Body, float]:
+    """In a queue that is paused now and then."""
+    schedule = every(1, overlap_policy="ALLOW", misfire_policy=MISFIRES[number % 3])
+    return job("quick", schedule, {"seconds": 0.05}, queue=GATED), 1.0
+
+
+def called(chance: Random, number: int) -> tuple[Body, float]:
+    seconds = chance.choice((1, 2, 3))
+    schedule = every(seconds, overlap_policy=OVERLAPS[number % 3])
+    return job("", schedule, {"seconds": 0.1}) | call("quick"), 1 / seconds
+
+
+def called_slow(_: Random, __: int) -> tuple[Body, float]:
+    """Some are always under way."""
+    schedule = every(3, overlap_policy="ALLOW", misfire_policy="FIRE_ONCE")
+    return job("", schedule, {"seconds": 1.2}) | call("slow"), 1 / 3
+
+
+def called_stumbling(_: Random, number: int) -> tuple[Body, float]:
+    policy = {"max_attempts": 8, "max_crashes": 20, "max_delay_seconds": 3}
+    policy |= BACKOFFS[number % 3]
+    return job("", every(5), {"failures": 1}, retry_policy=policy) | call("stumble"), 1 / 5
+
+
 KINDS: Final = (
     Kind("zoned", 7, zoned, least=2),
     Kind("interval", 9, interval),
@@ -237,6 +269,10 @@ KINDS: Final = (
     Kind("rated", 2, rated),
     Kind("deadline", 1, deadline),
     Kind("unstorable", 4, unstorable),
+    Kind("gated", 3, gated, least=2),
+    Kind("called", 5, called, least=2),
+    Kind("called-slow", 2, called_slow, least=2),
+    Kind("called-stumbling", 2, called_stumbling),
 )
 # What the others leave of the instants that a second is to have.
 MANY: Final = Kind("tick", 0, tick)

@@ -1,11 +1,12 @@
 """All the jobs that a run begins with: pure, and the same for a seed each time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from chaos.workload.kinds import (
+    GATED,
     KINDS,
     MANY,
     NARROW,
@@ -13,12 +14,15 @@ from chaos.workload.kinds import (
     Body,
     Kind,
     PlannedJob,
+    call,
     every,
     job,
 )
 
 _WHOLE: Final = 100.0  # the instants a second that the counts of the kinds are for
 NARROW_LIMIT: Final = 2
+# Where nobody listens: for whoever only wants to see a plan.
+NOWHERE: Final = "http://127.0.0.1:9"
 _SLOW: Final = {"seconds": 4.0}
 _DOOMED: Final = {"max_attempts": 2, "max_crashes": 20, "initial_delay_seconds": 0.5}
 
@@ -44,8 +48,8 @@ def seeded(seed: int, purpose: str) -> Random:
     return Random(f"{seed} {purpose}")  # noqa: S311 - it is to come out the same each time
 
 
-def plan_jobs(seed: int, instants_per_second: float) -> Plan:
-    """Some of each kind, and as many plain crons as it takes."""
+def plan_jobs(seed: int, instants_per_second: float, target: str = NOWHERE) -> Plan:
+    """Some of each kind, and as many plain crons as it takes. HTTP jobs call `target`."""
     chance = seeded(seed, "jobs")
     planned = [*_of_kinds(chance, instants_per_second / _WHOLE), *_parents()]
     rate = sum(one.rate for one in planned)
@@ -54,7 +58,8 @@ def plan_jobs(seed: int, instants_per_second: float) -> Plan:
         planned.append(_planned(MANY, chance, number))
         rate += planned[-1].rate
         number += 1
-    return Plan(seed, instants_per_second, (*planned, *_asked(), *_followers()))
+    jobs = (_placed(one, target) for one in (*planned, *_asked(), *_followers()))
+    return Plan(seed, instants_per_second, tuple(jobs))
 
 
 def _of_kinds(chance: Random, scale: float) -> Iterator[PlannedJob]:
@@ -76,6 +81,15 @@ def _finished(kind: str, number: int, body: Body, chance: Random) -> Body:
         "labels": {"kind": kind},
     }
     return plain | body
+
+
+def _placed(planned: PlannedJob, target: str) -> PlannedJob:
+    """With the whole address of what it calls, which ends in its name."""
+    body = planned.body
+    if body["target"]["type"] != "HTTP":
+        return planned
+    url = f"{target}{body['target']['url']}/{body['name']}"
+    return replace(planned, body=body | {"target": body["target"] | {"url": url}})
 
 
 def _parents() -> Iterator[PlannedJob]:
@@ -125,6 +139,8 @@ def _asked() -> Iterator[PlannedJob]:
         "asked-soon": job("slow", manual, {"seconds": 0.8}, **soon),
         "asked-unique": job("slow", manual, {"seconds": 1.0}),
         "asked-narrow": job("quick", manual, queue=NARROW),
+        "asked-gated": job("quick", manual, queue=GATED),
+        "asked-called": job("", manual, {"seconds": 2.0}) | call("slow"),
     }.items():
         yield _plain(kind, 0, body, 0)
 

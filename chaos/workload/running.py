@@ -10,7 +10,7 @@ from uuid import UUID
 from chaos.workload import asking, changing
 from chaos.workload.calling import Address, Line, Record, Reply, Request
 from chaos.workload.clients import Client, Known
-from chaos.workload.kinds import NARROW, PlannedJob
+from chaos.workload.kinds import NARROW, PAUSED, PlannedJob
 from chaos.workload.plan import NARROW_LIMIT, Plan
 
 Deed = Callable[[Client], Awaitable[None]]
@@ -43,6 +43,7 @@ OTHER: Final[Mapping[Deed, int]] = {
     changing.pause: 7,
     changing.resume: 6,
     changing.edit: 9,
+    changing.pause_queue: 4,
     changing.delete: 1,
 }
 
@@ -82,7 +83,8 @@ async def run(address: Address, known: Known, stop: asyncio.Event, record: Recor
 
 
 async def calm(address: Address, known: Known, record: Record) -> None:
-    """Pause every schedule that fires again and again: what is left comes to its end."""
+    """Every queue goes on, and every schedule that fires again and again is paused: what is left
+    comes to its end."""
     chance = known.plan.chance("calm")
     async with _line(address, record) as line:
 
@@ -90,11 +92,15 @@ async def calm(address: Address, known: Known, record: Record) -> None:
             path = f"/jobs/{job_id}/pause"
             await line.insist(Request("pause", "POST", path, job_id=job_id), chance)
 
+        for queue in PAUSED:
+            await line.insist(changing.queue_request("resume", queue), chance)
         while active := await _active(line, known):
             await _some_at_once(pause, active)
 
 
 async def _work(client: Client, stop: asyncio.Event) -> None:
+    if client.number == 1:  # so that the shortest run has one
+        await changing.pause_queue(client)
     while not stop.is_set():
         deeds = OTHER if client.known.braked else {**MORE, **OTHER}
         deed = client.chance.choices([*deeds], [*deeds.values()])[0]

@@ -25,6 +25,7 @@ from foliot.testing.engine import Engine
 ROOT: Final = Path(__file__).parents[2]
 HANDLERS: Final = ROOT / "chaos" / "handlers.py"
 SECONDS: Final = 3.0
+AROUND: Final = {"FOLIOT_CALLBACK_ALLOW": "loopback"}
 SOON: Final = {"max_attempts": 3, "max_crashes": 1, "initial_delay_seconds": 0.05, "jitter": 0}
 ONCE: Final = SOON | {"max_attempts": 1}
 BRIEFLY: Final = {"timeout_seconds": 0.5, "cancel_grace_seconds": 0.3}
@@ -42,7 +43,7 @@ ENDS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]]] = 
     "snooze": ({"snoozes": 1, "seconds": 0.1}, {}, "SUCCEEDED", ["begun", "snoozed"]),
     "unstorable": ({"what": "nul"}, {}, "SUCCEEDED", ["begun", "done"]),
 }
-CHANGES: Final = {"edit", "pause", "resume", "delete"}
+CHANGES: Final = {"edit", "pause", "resume", "delete", "pause queue", "resume queue"}
 ACTIONS: Final = CHANGES | {"create", "enqueue", "bulk", "trigger", "cancel", "read", "replay"}
 # What may be refused, for the client asked for it or came too late. All else is taken.
 REFUSALS: Final = {
@@ -57,27 +58,35 @@ REFUSALS: Final = {
 
 
 @contextmanager
-def a_sink(folder: Path) -> Iterator[None]:
+def a_sink(folder: Path) -> Iterator[str]:
+    """Where it is called over HTTP."""
     command = [sys.executable, "-m", "chaos.sink", str(folder / "sink"), str(folder / SINK_FILE)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as process:  # type: ignore[call-overload]
-        assert process.stdout.readline() == b"listening\n"
-        yield
+        word, port = process.stdout.readline().split()
+        assert word == b"listening"
+        yield f"http://127.0.0.1:{int(port)}"
         process.stdin.close()
 
 
 @pytest.fixture(scope="module")
-def engine(server: DatabaseFactory, folder: Path) -> Iterator[Engine]:
-    """One for all: whoever waits for everything to be over comes last."""
+def engine(server: DatabaseFactory, folder: Path, target: str) -> Iterator[Engine]:
+    """One for all: whoever waits for everything to be over comes last. The sink is there before."""
+    assert target
     engine = Engine(asyncio.run(server.create()), folder, HANDLERS)
     with ExitStack() as stack:
-        stack.enter_context(a_sink(folder))
-        stack.enter_context(engine.api())
+        stack.enter_context(engine.api(**AROUND))
         stack.enter_context(engine.scheduler())
-        worker = engine.worker("--queues", "*", CHAOS_SINK=str(folder / "sink"))
+        worker = engine.worker("--queues", "*", **AROUND, CHAOS_SINK=str(folder / "sink"))
         running = stack.enter_context(worker)
         yield engine
         assert "Traceback" not in running.output, running.output
+
+
+@pytest.fixture(scope="module")
+def target(folder: Path) -> Iterator[str]:
+    with a_sink(folder) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +138,15 @@ def test_what_is_cancelled_says_so(engine: Engine, folder: Path) -> None:
         assert [effect.what for effect in told(folder)[execution]] == ["begun", "cancelled"]
 
 
-def test_clients_are_answered_and_everything_comes_to_its_end(engine: Engine) -> None:
+def test_clients_are_answered_and_everything_comes_to_its_end(
+    engine: Engine, folder: Path, target: str
+) -> None:
     exchanges: list[Exchange] = []
     address = Address(lambda: engine.visitor.url, engine.visitor.key)
     stop = asyncio.Event()
 
     async def do_everything() -> None:
-        known = await set_up(address, plan_jobs(7, 40), exchanges.append)
+        known = await set_up(address, plan_jobs(7, 40, target), exchanges.append)
         doomed = engine.visitor.enqueue({"job_id": "asked-doomed-000"}, {"failures": 9})
         await asyncio.to_thread(engine.visitor.until, doomed, "FAILED")
         line = Line(address, exchanges.append, stop)
@@ -156,3 +167,5 @@ def test_clients_are_answered_and_everything_comes_to_its_end(engine: Engine) ->
     engine.until_over()
     ends = Counter(row["status"] for row in engine.outcomes().values())
     assert ends["SUCCEEDED"] > 100
+    called = {one.job for mine in told(folder).values() for one in mine if one.what == "done"}
+    assert {"called-000", "called-slow-000", "called-stumbling-000", "gated-000"} <= called

@@ -22,6 +22,9 @@ EVERY_SECOND: Final = {
     "misfire_policy": "FIRE_ALL",
 }
 WORKERS: Final = sql("select status from foliot.workers where capacity > 0")
+EARLY: Final = sql("""
+select scheduled_time, clock_timestamp() as now from foliot.executions
+ where trigger = 'SCHEDULE' and scheduled_time > clock_timestamp() limit 1""")
 
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="needs libfaketime (apt-get install faketime)"
@@ -60,6 +63,7 @@ def test_wrong_clocks_change_nothing(off: int, database_url: str, open_folder: P
         }
         # A worker or a shard that is judged by a wrong clock is lost by then.
         engine.until_settled(asked_at + SECOND * WATCHED_SECONDS, WATCHED_SECONDS + 20)
+        assert not engine.ask(EARLY), "fired before its time"
         visitor.pause_crons()
         engine.until_over()
         assert [row["status"] for row in engine.ask(WORKERS)] == ["ACTIVE"] * 2

@@ -198,7 +198,7 @@ async def test_claims_of_one_queue_come_one_after_another(
     async with Database(database_url) as rival, rival.transaction() as session:
         await session.execute(LOCK)
         waiting = asyncio.create_task(claim(database, wanted(worker, [made.lane_id])))
-        await until_blocked(session)
+        await until_blocked(session, waiting)
         elsewhere = await claim(database, ClaimRequest(worker, "other", [other.lane_id], 1))
         assert len(elsewhere) == 1, "another queue has its own turn"
     assert len(await waiting) == 1

@@ -95,7 +95,7 @@ async def test_a_finish_that_waits_for_a_cancel_sees_it(
         events = (Event.SUCCEED, Event.RETRY, Event.HAND_BACK)
         outcomes = [ended(row, event) for row, event in zip(rows, events, strict=True)]
         waiting = asyncio.create_task(finish(database, worker, outcomes))
-        await until_blocked(session)
+        await until_blocked(session, waiting)
     assert (await waiting).written == dict.fromkeys(ids, State.CANCELLED)
     assert await counts(database) == (0, 3, 0, 3)
 

@@ -147,6 +147,16 @@ async def test_a_limit_is_set_between_two_claims(database: Database, database_ur
     assert await claimed(database, worker, job, 1) == []
 
 
+async def test_a_pause_comes_between_two_claims(database: Database, database_url: str) -> None:
+    """Or else a claim that is under way takes something after the pause was answered."""
+    await make_job(database)
+    async with Database(database_url) as other, other.transaction() as session:
+        await session.execute(HOLD_CLAIMS)
+        pausing = asyncio.create_task(pause_queue(database, "default"))
+        await until_blocked(session, pausing)
+    assert (await pausing).paused_at is not None
+
+
 async def test_the_slots_of_a_queue_go_by_turns_and_not_to_whoever_fills_it(
     database: Database,
 ) -> None:

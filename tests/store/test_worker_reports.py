@@ -14,6 +14,7 @@ from foliot.store.database import Database
 from foliot.store.finishing import Outcome, finish
 from foliot.store.logs import LogCursor, LogFilter, LogLine, append, levels_from, read_page
 from foliot.store.progress import Progress, write_progress
+from foliot.store.rescuing import WORKER_LOST, Verdict, apply
 from foliot.testing.database import sql
 from foliot.testing.rows import DEFAULT_TENANT, ExecutionRow, make_executions, make_job
 from foliot.testing.running import live_row, make_running
@@ -180,6 +181,19 @@ async def test_lines_of_what_was_handed_back_count_until_it_is_claimed_again(
         sql("update foliot.executions set fence = fence + 1 where id = $1"), row.execution_id
     )
     assert await append(database, worker, [line(row, 2)]) == 0
+
+
+async def test_lines_of_what_was_taken_from_the_dead_end_with_the_next_claim(
+    database: Database,
+) -> None:
+    """Whose end others wrote is superseded, though history has it under its worker's name."""
+    worker, (row,) = await make_running(database, 1)
+    lost = Verdict(row.execution_id, row.fence, worker, ExecutionEvent.LOSE, WORKER_LOST)
+    await apply(database, [lost])
+    await database.execute(
+        sql("update foliot.executions set fence = fence + 1 where id = $1"), row.execution_id
+    )
+    assert await append(database, worker, [line(row, 1)]) == 0
 
 
 async def test_lines_of_an_end_long_ago_are_left_out(database: Database) -> None:

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from chaos.checker import INVARIANTS, PER_SECOND, check, demands
 from chaos.checker.verdict import LINES_MAX, Findings, Verdict, Witness
+from chaos.facts import LONG_OUTAGE
 from chaos.stories import OTHER_WORKER, Story, at, five_seconds
 
 
@@ -16,7 +17,7 @@ def healthy() -> Story:
     for second in (1, 2, 3):
         story.fire(job, second).run(second + 0.1)
     story.skip(job, 4, 4, "OVERLAP", recorded_at=at(4.05))
-    lost = story.fire(job, 5).claim(5.1).tell("begun", 5.2)
+    lost = story.fire(job, 5).claim(5.1).tell("begun", 5.2).report(5.2)
     story.workers[0]["last_heartbeat_at"] = at(5)
     story.fault("kill worker", "worker-1", 5.3, 5.3, id=str(UUID(int=0xAA)))
     lost.leave(21, "LOSE", run_alone=True).release(21.5).claim(22, OTHER_WORKER)
@@ -39,6 +40,10 @@ def healthy() -> Story:
     held = free | {"owner": UUID(int=9), "epoch": 1, "expires_at": at(11)}
     story.lease(1.5, free, held)
     story.lease(4, held, held | {"expires_at": at(13.9)})
+    story.gate(7.5, paused=True)
+    story.gate(7.9, paused=False)
+    story.worker(UUID(int=0xCC), "worker-3.1")
+    story.fault(LONG_OUTAGE, "", 30, 48)
     story.sample(1)
     story.sample(10)
     story.fault("clock off", "api", 0, 0, seconds=-200)
@@ -52,14 +57,15 @@ def test_a_history_in_which_all_is_well_holds_everywhere() -> None:
 
 
 def test_a_run_in_which_nothing_happened_fails_everywhere() -> None:
-    verdicts = check(Story().facts(), demands(10))
+    verdicts = check(Story().facts(), demands(300))
     assert [one.name for one in verdicts if one.ok] == []
     assert [one.found for one in verdicts] == [0] * len(INVARIANTS)
 
 
 def test_every_invariant_is_demanded_and_more_of_a_longer_run() -> None:
     assert PER_SECOND.keys() == INVARIANTS.keys()
-    assert all(count >= 1 for count in demands(0).values())
+    assert [name for name, count in demands(0).items() if count < 1] == ["outages-forgiven"]
+    assert [demands(seconds)["outages-forgiven"] for seconds in (80, 300, 1200)] == [0, 1, 4]
     assert demands(600)["instants-once"] == 10 * demands(60)["instants-once"]
 
 

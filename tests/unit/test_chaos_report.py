@@ -16,7 +16,7 @@ from chaos.measures import (
     waits,
 )
 from chaos.report import render
-from chaos.stories import OTHER_WORKER, WORKER, Story, five_seconds
+from chaos.stories import OTHER_WORKER, WORKER, Story, at, five_seconds
 
 NODE = UUID(int=9)
 
@@ -85,6 +85,12 @@ def test_lateness_waits_and_starts_are_measured() -> None:
     assert starts(history) == [0, 0, 0]
 
 
+def test_what_a_change_settles_was_due_at_its_instant() -> None:
+    story = Story()
+    story.fire(story.job(), 1, fired=1.2, available_at=at(1.2))
+    assert lateness(History(story.facts())) == pytest.approx([0.2])
+
+
 def test_the_report_names_what_fails_and_shows_its_smallest_witness() -> None:
     facts = killed_scheduler().facts()
     text = render(facts, check(facts, {"quiet": 5}))
@@ -109,7 +115,7 @@ def test_what_a_resumed_job_makes_up_for_is_not_late() -> None:
     job = story.job()
     story.version(job, 1.5, status="PAUSED")
     story.version(job, 9, status="ACTIVE")
-    story.fire(job, 8, fired=9, job_version=3)
+    story.fire(job, 8, fired=9, available_at=at(9), job_version=3)
     story.fire(job, 10, job_version=3)
     story.fault("kill scheduler", "scheduler-1", 7, 7, id=str(NODE), shards=[5])
     history = History(story.facts())

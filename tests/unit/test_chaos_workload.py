@@ -75,10 +75,20 @@ def test_one_worker_of_sixteen_slots_can_do_all_of_it(plan: Plan) -> None:
     busy = 0.0
     for one in plan.jobs:
         alone = one.body["schedule"].get("overlap_policy", "SKIP") != "ALLOW"
-        on_average = 1.0 if one.body["target"]["name"] == "slow" else 0.5
+        target = one.body["target"]
+        is_slow = target.get("name") == "slow" or "/slow/" in target.get("url", "")
+        on_average = 1.0 if is_slow else 0.5
         seconds = one.body["payload"].get("seconds", 0) * on_average + 0.03
         busy += min(1.0, one.rate * seconds) if alone else one.rate * seconds
     assert busy < 16
+
+
+def test_http_jobs_call_the_target_by_their_name() -> None:
+    plan = plan_jobs(7, 90, "http://127.0.0.1:7")
+    urls = {one.body["name"]: one.body["target"].get("url") for one in plan.jobs}
+    assert urls["called-000"] == "http://127.0.0.1:7/quick/called-000"
+    assert urls["asked-called-000"] == "http://127.0.0.1:7/slow/asked-called-000"
+    assert urls["tick-000"] is None
 
 
 def test_what_runs_one_behind_the_other_has_time_to_spare(plan: Plan) -> None:

@@ -7,8 +7,9 @@ file means that the parent is no more. Works wherever pipes do.
 import os
 import signal
 import threading
-import time
 from typing import Final, Self
+
+from foliot.runtime.clock import sleep_thread
 
 LEAVE_WITHIN_SECONDS: Final = 0.7
 
@@ -42,7 +43,7 @@ def _watch(read_fd: int) -> None:
     while os.read(read_fd, 1):
         pass
     _send(signal.SIGTERM)
-    time.sleep(LEAVE_WITHIN_SECONDS)
+    sleep_thread(LEAVE_WITHIN_SECONDS)
     _send(signal.SIGKILL)
 
 

@@ -6,10 +6,11 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Generic, TypeVar
+
+from foliot.runtime.clock import sleep_thread
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ def end_within(seconds: float, status: int) -> None:
     themselves."""
 
     def end() -> None:
-        time.sleep(seconds)
+        sleep_thread(seconds)
         os._exit(status)
 
     threading.Thread(target=end, name="end", daemon=True).start()

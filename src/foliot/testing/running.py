@@ -1,5 +1,8 @@
 """Executions in a worker's hands, for tests of how they leave them."""
 
+import asyncio
+from typing import Any
+
 import asyncpg
 
 from foliot.core.ids import WorkerId
@@ -58,7 +61,7 @@ async def only_attempt(database: Database, row: ExecutionRow) -> asyncpg.Record:
     return found
 
 
-async def until_blocked(session: Session) -> None:
-    """Until somebody waits for a lock of this session."""
+async def until_blocked(session: Session, waiting: asyncio.Task[Any] | None = None) -> None:
+    """Until somebody waits for a lock of this session; who is said to has not passed it by."""
     while not await session.fetch_value(_BLOCKED):
-        pass
+        assert waiting is None or not waiting.done(), "it did not wait"  # noqa: S101 - a test's

@@ -5,8 +5,8 @@
 -- index: executions_pkey, attempts_identity
 --
 -- For attempts that the worker holds or has just ended: handed back and not claimed again, or in the
--- history of the last hour. Lines of an attempt that others have superseded are left out. The tenant
--- is the execution's, whoever writes.
+-- history of the last hour, unless others wrote its end since its worker was lost. Lines of an attempt
+-- that others have superseded are left out. The tenant is the execution's, whoever writes.
 with lines as materialized (
   select * from unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::timestamptz[],
                        $7::text[], $8::text[], $9::text[])
@@ -21,7 +21,7 @@ owners as materialized (
     left join lateral (
          select a.tenant_id from foliot.attempts a
           where e.tenant_id is null and a.id = x.execution_id and a.fence = x.fence
-            and a.worker_id = $1::uuid
+            and a.worker_id = $1::uuid and a.error ->> 'type' is distinct from 'WORKER_LOST'
             and a.finished_at > coalesce($10::timestamptz, statement_timestamp())
                                 - interval '1 hour'
           limit 1) a on true)
