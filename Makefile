@@ -39,7 +39,7 @@ chaos: setup ## the whole engine under seeded faults, every promise checked (SEE
 	@sh scripts/provide /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 faketime
 	@$(BIN)/python -m chaos --seed $(or $(SEED),1) --seconds $(or $(SECONDS),300) $(ARGS)
 
-chaos-zoo: setup ## every guard taken out once, and what catches it
+chaos-zoo: setup ## every guard taken out once, and what catches it: about half an hour (ARGS="--by test")
 	@sh scripts/provide /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 faketime
 	@$(BIN)/python -m chaos.zoo $(ARGS)
 

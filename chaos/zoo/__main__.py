@@ -1,69 +1,98 @@
-"""`python -m chaos.zoo [--only NAME ...] [--list]`: each guard out once; 0 only if all are missed.
+"""`python -m chaos.zoo [--only NAME ...] [--by test|run] [--list]`: each guard out once; 0 only if
+all are missed.
 
-First the control: with nothing taken out, every named test passes. Then each broken Foliot in
-turn; it is caught if the named test fails, or if the checker finds the named invariant violated.
+First the control: with nothing taken out, every named test passes, and a chaos run finds nothing
+against the named invariants. Then each broken Foliot in turn, first those that tests catch.
 """
 
 import argparse
-import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
-from chaos.zoo.copying import ROOT, broken_sources, check_cuts
+from chaos.zoo.copying import broken_sources, check_cuts
 from chaos.zoo.guard import Guard, Invariant, Named
 from chaos.zoo.guards import GUARDS
+from chaos.zoo.watching import (
+    Said,
+    check_in_use,
+    forget,
+    has_verdicts,
+    run_chaos,
+    run_tests,
+    violated,
+    watch,
+)
 
-LIMIT_SECONDS: Final = 300.0
-# As the report prints it, and as pytest does.
-VIOLATED: Final = re.compile(r"^(?P<name>[a-z-]+) .*<-- violated$", re.MULTILINE)
-FAILED: Final = re.compile(r"^(FAILED|ERROR) ", re.MULTILINE)
-
-
-def run(sources: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environ = os.environ | {"PYTHONPATH": f"{sources}{os.pathsep}{ROOT}"}
-    return subprocess.run(  # noqa: S603 - our own commands
-        [sys.executable, "-m", *command],
-        cwd=ROOT,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+KINDS: Final[dict[str, type[Named | Invariant]]] = {"test": Named, "run": Invariant}
+BAD: Final = re.compile(r"^(?:FAILED|ERROR) .*", re.MULTILINE)
+Case = tuple[Guard, Named | Invariant]
 
 
-def run_tests(sources: Path, nodes: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    quick = ("-q", "-x", "-p", "no:cacheprovider", "--no-header", "--no-skips")
-    return run(sources, "pytest", *quick, *nodes)
+def choose(only: Sequence[str], by: str | None) -> list[Case]:
+    """First what tests catch, which takes seconds, then what runs do."""
+    return [
+        (guard, catcher)
+        for name, kind in KINDS.items()
+        for guard in GUARDS
+        for catcher in guard.caught_by
+        if isinstance(catcher, kind) and by in (None, name) and (not only or guard.name in only)
+    ]
 
 
-def is_caught(catcher: Named | Invariant, sources: Path) -> tuple[bool, str]:
-    """Whether it was noticed by whom it should be, and the output."""
-    match catcher:
-        case Named(node):
-            done = run_tests(sources, [node])
-            return done.returncode == 1 and bool(FAILED.search(done.stdout)), done.stdout
-        case Invariant(name, seed, seconds):
-            done = run(sources, "chaos", "--seed", str(seed), "--seconds", str(seconds))
-            return name in VIOLATED.findall(done.stdout), done.stdout
-
-
-def control(guards: Sequence[Guard]) -> bool:
-    catchers = {each for guard in guards for each in guard.caught_by}
-    nodes = sorted(each.node for each in catchers if isinstance(each, Named))
-    if not nodes:
-        return True
+def control(cases: Sequence[Case]) -> bool:
+    """Whether nothing is caught where nothing was taken out."""
+    catchers = [catcher for _, catcher in cases]
+    nodes = sorted({each.node for each in catchers if isinstance(each, Named)})
+    invariants = [each for each in catchers if isinstance(each, Invariant)]
     with broken_sources(None) as sources:
-        done = run_tests(sources, nodes)
-    if done.returncode != 0:
-        say(done.stdout)
-    return done.returncode == 0
+        check_in_use(sources)
+        if nodes and (said := run_tests(sources, nodes)).status != 0:
+            return refuse(said, "a named test fails")
+        for seed, seconds in sorted({(each.seed, each.seconds) for each in invariants}):
+            said = run_chaos(sources, seed, seconds)
+            if not has_verdicts(said):
+                return refuse(said, "a run has no verdict")
+            if wrong := {each.name for each in invariants}.intersection(violated(said)):
+                return refuse(said, f"a run is against {', '.join(sorted(wrong))}")
+            forget(said)
+    return True
+
+
+def refuse(said: Said, reason: str) -> bool:
+    tell(said.output)
+    say(f"With nothing taken out, {reason}: nothing can be said.")
+    return False
+
+
+def release(cases: Sequence[Case]) -> set[str]:
+    """Each in turn; the guards that somebody did not miss who should have."""
+    escaped: set[str] = set()
+    for guard, catcher in cases:
+        began = time.monotonic()
+        with broken_sources(guard) as sources:
+            check_in_use(sources)
+            notice = watch(catcher, sources)
+        word = "caught " if notice.caught else "ESCAPED"
+        say(f"{word} {guard.name:34} {time.monotonic() - began:5.0f} s  by {catcher}")
+        say(f"{'':8}{notice.reason[:200]}")
+        if not notice.caught:
+            tell(notice.output)
+            escaped.add(guard.name)
+    return escaped
+
+
+def show(guard: Guard) -> None:
+    say(f"{guard.name:34} {guard.why}\n{'':34} caught by {', '.join(map(str, guard.caught_by))}")
+
+
+def tell(output: str) -> None:
+    """Its end, and whatever failed in it."""
+    say(output[-3000:])
+    for line in BAD.findall(output):
+        say(line)
 
 
 def say(line: str) -> None:
@@ -71,50 +100,30 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def show(guard: Guard) -> None:
-    say(f"{guard.name:34} {guard.why}\n{'':34} caught by {', '.join(map(str, guard.caught_by))}")
-
-
-def release(guards: Sequence[Guard]) -> int:
-    """Each in turn; how many nobody noticed."""
-    escaped = 0
-    for guard in guards:
-        with broken_sources(guard) as sources:
-            found = [watch(guard, each, sources) for each in guard.caught_by]
-        escaped += not all(found)
-    return escaped
-
-
-def watch(guard: Guard, catcher: Named | Invariant, sources: Path) -> bool:
-    """Whether it was caught, which is told."""
-    began = time.monotonic()
-    caught, output = is_caught(catcher, sources)
-    word = "caught " if caught else "ESCAPED"
-    say(f"{word} {guard.name:34} {time.monotonic() - began:5.0f} s  by {catcher}")
-    if not caught:
-        say(output[-3000:])
-    return caught
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", help="guards by name")
+    parser.add_argument("--only", nargs="*", default=(), help="guards by name")
+    parser.add_argument("--by", choices=KINDS, help="who catches: named tests, or chaos runs")
     parser.add_argument("--list", action="store_true", help="tell them and do nothing")
     options = parser.parse_args()
-    guards = [each for each in GUARDS if not options.only or each.name in options.only]
-    if unknown := set(options.only or ()) - {each.name for each in guards}:
+    if unknown := set(options.only) - {each.name for each in GUARDS}:
         parser.error(f"no such guard: {', '.join(sorted(unknown))}")
+    cases = choose(options.only, options.by)
+    names = {guard.name for guard, _ in cases}
     if options.list:
-        for guard in guards:
-            show(guard)
+        for guard in GUARDS:
+            if guard.name in names:
+                show(guard)
         return 0
+    began = time.monotonic()
     check_cuts(GUARDS)
-    if not control(guards):
-        say("With nothing taken out, a named test fails: nothing can be said.")
+    if not control(cases):
         return 1
-    say("With nothing taken out, all named tests pass.")
-    escaped = release(guards)
-    say(f"{len(guards) - escaped} of {len(guards)} guards are missed when they are gone.")
+    say(f"With nothing taken out, nothing is found. {time.monotonic() - began:.0f} s")
+    escaped = release(cases)
+    minutes = (time.monotonic() - began) / 60
+    kept = len(names) - len(escaped)
+    say(f"{kept} of {len(names)} guards are missed when they are gone. {minutes:.0f} minutes")
     return 1 if escaped else 0
 
 

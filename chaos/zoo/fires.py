@@ -8,6 +8,9 @@ FIRE: Final = "store/functions/fire.sql"
 SHARDS: Final = "tests/store/test_shards.py"
 FIRING: Final = "tests/store/test_firing.py"
 SETTLING: Final = "tests/store/test_job_settling.py"
+STANDING: Final = "tests/store/test_changes_standing_still.py"
+# Who waits for a lock gets it within a second or not at all.
+CONFLICT: Final = "TransactionConflict"
 
 FIRES: Final = (
     Guard(
@@ -38,7 +41,7 @@ FIRES: Final = (
         "fire-passes-over-locked",
         "one job in use keeps the whole batch from firing",
         (Cut(FIRE, "for no key update skip locked) j)", "for no key update) j)"),),
-        (Named(f"{FIRING}::test_a_locked_job_is_passed_over_and_the_others_fire"),),
+        (Named(f"{FIRING}::test_a_locked_job_is_passed_over_and_the_others_fire", CONFLICT),),
     ),
     Guard(
         "fire-overlap-check",
@@ -84,6 +87,29 @@ FIRES: Final = (
             ),
         ),
         (Named(f"{SETTLING}::test_a_pause_settles_and_then_nothing_fires"),),
+    ),
+    Guard(
+        "settle-locks-no-flow",
+        "who changes a job and stands still keeps the other jobs of its flow from firing",
+        (Cut("store/job_settling.py", "now=now, park=True)", "now=now)"),),
+        (
+            Named(
+                f"{STANDING}::"
+                "test_a_change_that_is_not_committed_keeps_no_other_job_of_its_flow_from_firing"
+            ),
+        ),
+    ),
+    Guard(
+        "parked-as-of-now",
+        "what a resumed job makes up for is released only by the next look at everything",
+        (
+            Cut(
+                FIRE,
+                "greatest(p.run_at, case when p_flow_queues is null then moment end)",
+                "p.run_at",
+            ),
+        ),
+        (Named(f"{STANDING}::test_what_a_change_fires_is_found_by_the_next_release"),),
     ),
     Guard(
         "edit-version-check",
@@ -140,7 +166,7 @@ FIRES: Final = (
                 "for no key update",
             ),
         ),
-        (Named(f"{SHARDS}::test_who_takes_waits_for_nobody"),),
+        (Named(f"{SHARDS}::test_who_takes_waits_for_nobody", CONFLICT),),
     ),
     Guard(
         "renew-compares-epoch",

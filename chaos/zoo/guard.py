@@ -1,13 +1,18 @@
 """What is taken out, where, and who has to notice."""
 
 from dataclasses import dataclass
+from typing import Final
+
+ASSERTION: Final = "AssertionError"
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A test by its place, without its parameters; one failing case is enough."""
+    """A test by its place, without its parameters; one failing case is enough. It fails with this
+    error, by its name: its own assertion, unless what goes wrong is an error of the product."""
 
     node: str
+    error: str = ASSERTION
 
     def __str__(self) -> str:
         return self.node.rpartition("::")[2]

@@ -5,6 +5,7 @@ from typing import Final
 from chaos.zoo.fires import FIRES
 from chaos.zoo.guard import Guard
 from chaos.zoo.holds import HOLDS
+from chaos.zoo.pauses import PAUSES
 from chaos.zoo.runs import RUNS
 
-GUARDS: Final[tuple[Guard, ...]] = (*FIRES, *HOLDS, *RUNS)
+GUARDS: Final[tuple[Guard, ...]] = (*FIRES, *HOLDS, *PAUSES, *RUNS)

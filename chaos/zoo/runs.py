@@ -17,6 +17,13 @@ RUNS: Final = (
                 "(w.status is null or w.status = 'DEAD')",
                 "w.status = 'GONE'",
             ),
+            # Who looks for what the dead left lately, and who ends what runs for too long.
+            Cut("store/sql/executions/list_left.sql", "w.status = 'DEAD'", "w.status = 'GONE'"),
+            Cut(
+                "store/sql/executions/list_overdue.sql",
+                "where e.worker_id is not null and (e.worker_id",
+                "where false and (e.worker_id",
+            ),
         ),
         (Invariant("no-limbo"),),
     ),
