@@ -46,7 +46,7 @@ chaos-zoo: setup ## every guard taken out once, and what catches it: about half 
 simulate: setup ## the real schedulers and workers on virtual time under seeded faults (SEEDS=10000)
 	@$(BIN)/python -m chaos.simulation --seeds $(or $(SEEDS),10000) $(ARGS)
 
-bench: setup ## every figure beside its peers, on this machine: about 25 minutes (ARGS="--quick")
+bench: setup ## every figure beside its peers, on this machine: about 20 minutes (ARGS="--quick")
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-store: setup ## rows/s of the store's stages beside a bare baseline (ARGS="--quick")
