@@ -46,6 +46,11 @@ class Exchange:
     job_id: UUID | None = None
     execution_id: UUID | None = None
 
+    @property
+    def is_done(self) -> bool:
+        """It was answered, and not refused."""
+        return self.status is not None and 200 <= self.status < 300
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

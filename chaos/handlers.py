@@ -11,7 +11,6 @@ Given to `foliot worker run` as a file, it imports nothing of this package.
 import asyncio
 import json
 import os
-import select
 import signal
 import socket
 import time
@@ -19,6 +18,7 @@ from contextlib import suppress
 from typing import Final
 
 from foliot import App, Context, Snooze
+from foliot.runtime.clock import sleep_thread
 
 app = App()
 SINK: Final = os.environ["CHAOS_SINK"]
@@ -73,8 +73,7 @@ def report(context: Context, what: str) -> None:
 
 
 def pause() -> None:
-    """By a wait for nothing: under libfaketime every `time.sleep` fails."""
-    select.select((), (), (), LOOK_SECONDS)
+    sleep_thread(LOOK_SECONDS)
 
 
 @app.job

@@ -50,12 +50,7 @@ def _check_burials(history: History, findings: Findings) -> None:
         node = name.rpartition(".")[0]
         for before, after in pairwise(rows):
             low, high = before["last_heartbeat_at"] - _BEAT, after["registered_at"]
-            if not any(
-                fault.victim == node
-                and history.at(fault.began) <= high
-                and low <= history.at(fault.healed)
-                for fault in history.faults
-            ):
+            if not any(history.faults_of(node, low, high)):
                 title = f"{name} lived and was taken for dead"
                 findings.violate(title, [words.worker(before), words.worker(after)])
 

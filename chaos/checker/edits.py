@@ -9,14 +9,12 @@ from typing import Final
 from uuid import UUID
 
 from chaos.checker import words
-from chaos.checker.history import History
+from chaos.checker.history import CLOCKS, History
 from chaos.checker.verdict import Findings
 from chaos.facts import Exchange, Row
 
 # A fire reads its time, then its jobs: a version may come into force in between.
 _READ_BEFORE: Final = timedelta(seconds=1)
-# The two clocks are brought together to within this.
-_CLOCKS: Final = timedelta(seconds=0.25)
 _WANTED: Final = {"pause": "PAUSED", "resume": "ACTIVE", "delete": "DELETED"}
 _FIRED: Final = frozenset({"SCHEDULE", "AFTER"})
 
@@ -84,7 +82,7 @@ def _check_acknowledged(history: History, findings: Findings) -> None:
     first: dict[tuple[str, str | None], float] = {}
     for exchange in history.facts.exchanges:
         sent = first.setdefault((exchange.action, exchange.key), exchange.sent)
-        if exchange.job_id is None or not _is_done(exchange):
+        if exchange.job_id is None or not exchange.is_done:
             continue
         if exchange.action in _WANTED or exchange.action == "edit":
             findings.saw()
@@ -96,10 +94,6 @@ def _check_acknowledged(history: History, findings: Findings) -> None:
                 findings.violate(title, shown)
 
 
-def _is_done(exchange: Exchange) -> bool:
-    return exchange.status is not None and 200 <= exchange.status < 300
-
-
 def _is_in_versions(history: History, exchange: Exchange, since: datetime) -> bool:
     """A version with that state was in force at some time between the question, sent for the first
     time, and the answer; an edit's answer names the version that it made."""
@@ -109,7 +103,7 @@ def _is_in_versions(history: History, exchange: Exchange, since: datetime) -> bo
     if exchange.action == "edit":
         number = (exchange.answer or {}).get("version")
         return number is None or history.version(exchange.job_id, number) is not None
-    low, high = since - _CLOCKS, history.at(exchange.answered) + _CLOCKS
+    low, high = since - CLOCKS, history.at(exchange.answered) + CLOCKS
     wanted = _WANTED[exchange.action]
     ends = [*(row["valid_from"] for row in versions[1:]), None]
     for row, end in zip(versions, ends, strict=True):

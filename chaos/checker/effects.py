@@ -13,12 +13,10 @@ from typing import Final
 from uuid import UUID
 
 from chaos.checker import words
-from chaos.checker.history import TAKEN_BY, History, Hold
+from chaos.checker.history import CLOCKS, TAKEN_BY, History, Hold
 from chaos.checker.verdict import Findings
 from chaos.facts import Effect, Row
 
-# The two clocks are brought together to within this.
-_CLOCKS: Final = timedelta(seconds=0.25)
 # From the end of a hold to the last word of what ran under it.
 _LATE: Final = timedelta(seconds=1)
 # A hand that was frozen goes on until it learns that it lost: its next heartbeat, and its grace.
@@ -109,7 +107,7 @@ def _check_done(history: History, row: Row, effects: Sequence[Effect], findings:
         title = f"it succeeded under fence {row['fence']}, and the sink has {len(done)} of its ends"
         findings.violate(title, [words.attempt(row), *_told(effects)])
         return
-    if history.at(done[0].monotonic) > row["finished_at"] + _CLOCKS:
+    if history.at(done[0].monotonic) > row["finished_at"] + CLOCKS:
         title = "its success was written before the handler came to its end"
         findings.violate(title, [words.attempt(row), words.effect(done[0])])
 

@@ -15,6 +15,8 @@ from chaos.facts import Change, Effect, Facts, Fault, Row
 HARMLESS: Final = frozenset({"clock off"})
 # Nodes are started again, rescuers watch for a whole expiry (15 s), then everything is as usual.
 RECOVERY: Final = timedelta(seconds=25)
+# The machine's clock and the database's are brought together to within this.
+CLOCKS: Final = timedelta(seconds=0.25)
 # How a hold ends that another ends.
 TAKEN_BY: Final = frozenset({"LOSE", "HAND_BACK"})
 # After fifteen seconds a worker is dead; a rescuer decides by a time it read a little earlier.
@@ -54,6 +56,13 @@ class History:
     def at(self, monotonic: float) -> datetime:
         """The database's time at a moment of the machine's own clock."""
         return self.facts.calm_at + timedelta(seconds=monotonic - self.facts.calm)
+
+    def faults_of(self, node: str, low: datetime, high: datetime) -> Iterator[Fault]:
+        """Those that struck it at some moment between these."""
+        for fault in self.faults:
+            is_within = self.at(fault.began) <= high and low <= self.at(fault.healed)
+            if fault.victim == node and is_within:
+                yield fault
 
     @cached_property
     def versions(self) -> dict[UUID, list[Row]]:

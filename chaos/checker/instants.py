@@ -147,7 +147,7 @@ def _check_asked(history: History, findings: Findings) -> None:
 
 def named_executions(exchange: Exchange) -> Iterator[UUID]:
     """The executions that an answer is about."""
-    if exchange.status is None or not 200 <= exchange.status < 300:
+    if not exchange.is_done:
         return
     if exchange.execution_id is not None:
         yield exchange.execution_id

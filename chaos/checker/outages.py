@@ -40,13 +40,7 @@ def _check_forgiven(history: History, outage: Fault, row: Row, findings: Finding
         return
     node = history.node_of[row["id"]]
     low, high = began - _HEARD_BEFORE, healed + _HEARD_AGAIN
-    struck = any(
-        fault.victim == node
-        and fault.kind.startswith(_SILENCING)
-        and history.at(fault.began) <= high
-        and low <= history.at(fault.healed)
-        for fault in history.faults
-    )
+    struck = any(fault.kind.startswith(_SILENCING) for fault in history.faults_of(node, low, high))
     if not struck and high < history.facts.read_at:
         title = f"{row['name']} could not write for a while, and was taken for dead"
         findings.violate(title, [words.fault(outage), words.worker(row)])

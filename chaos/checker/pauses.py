@@ -7,17 +7,15 @@ moment in between that would have to be allowed for.
 
 from bisect import bisect_left
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
 from chaos.checker import words
-from chaos.checker.history import History, either
+from chaos.checker.history import CLOCKS, History, either
 from chaos.checker.verdict import Findings
-from chaos.facts import Change, Exchange
+from chaos.facts import Change
 
-# The two clocks are brought together to within this.
-_CLOCKS: Final = timedelta(seconds=0.25)
 _WANTED: Final = {"pause queue": True, "resume queue": False}
 
 
@@ -77,19 +75,15 @@ def _check_acknowledged(
         sent = (
             exchange.sent if exchange.key is None else first.setdefault(exchange.key, exchange.sent)
         )
-        if exchange.answered is None or not _is_done(exchange):
+        if exchange.answered is None or not exchange.is_done:
             continue
         findings.saw(_WANTED[exchange.action])
-        low, high = history.at(sent) - _CLOCKS, history.at(exchange.answered) + _CLOCKS
+        low, high = history.at(sent) - CLOCKS, history.at(exchange.answered) + CLOCKS
         known = changes.get(exchange.body["queue"], [])
         if not _was_so(known, low, high, paused=_WANTED[exchange.action]):
             title = f"an acknowledged {exchange.action} that nothing tells of"
             shown = map(words.queue, known[-6:])
             findings.violate(title, [words.exchange(exchange), *shown])
-
-
-def _is_done(exchange: Exchange) -> bool:
-    return exchange.status is not None and 200 <= exchange.status < 300
 
 
 def _was_so(known: list[Change], low: datetime, high: datetime, *, paused: bool) -> bool:

@@ -24,7 +24,7 @@ def check_requests_once(history: History, findings: Findings) -> None:
             groups[exchange.action, exchange.key].append(exchange)
     for (action, _), exchanges in groups.items():
         findings.saw()
-        done = [one for one in exchanges if _is_done(one)]
+        done = [one for one in exchanges if one.is_done]
         if len({repr(_contents(one)) for one in done}) > 1:
             findings.violate("one key, two requests, both carried out", _told(done))
         elif len({_answer(one) for one in done}) > 1:
@@ -33,10 +33,6 @@ def check_requests_once(history: History, findings: Findings) -> None:
             _check_kept(history, done, findings)
     _check_marks(history, findings)
     _check_created(history, findings)
-
-
-def _is_done(exchange: Exchange) -> bool:
-    return exchange.status is not None and 200 <= exchange.status < 300
 
 
 def _contents(exchange: Exchange) -> list[tuple[str, object]]:
@@ -89,7 +85,7 @@ def _check_created(history: History, findings: Findings) -> None:
         if len(jobs) > 1:
             findings.violate(f"{len(jobs)} jobs named {name}", [str(job["id"]) for job in jobs])
     for exchange in history.facts.exchanges:
-        if exchange.action == "create" and _is_done(exchange):
+        if exchange.action == "create" and exchange.is_done:
             findings.saw()
             if exchange.job_id is not None and exchange.job_id not in history.jobs:
                 title = "an acknowledged job that is nowhere"
@@ -98,7 +94,7 @@ def _check_created(history: History, findings: Findings) -> None:
 
 def check_cancel_holds(history: History, findings: Findings) -> None:
     for exchange in history.facts.exchanges:
-        if exchange.action == "cancel" and _is_done(exchange) and exchange.execution_id:
+        if exchange.action == "cancel" and exchange.is_done and exchange.execution_id:
             findings.saw()
             final = history.finals.get(exchange.execution_id)
             if final is not None and final["status"] != "CANCELLED":

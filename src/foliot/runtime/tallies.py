@@ -35,7 +35,7 @@ class Tally:
 
 
 class TallyHistogram(Collector):
-    """By one label, or with none by the label of nothing."""
+    """One tally for the values of its labels, or a single one where it has none."""
 
     def __init__(
         self,

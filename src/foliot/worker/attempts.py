@@ -29,7 +29,7 @@ from foliot.worker.finish import Finisher, given_back
 from foliot.worker.hand import Grip, Hand, Stage
 from foliot.worker.logbook import LogBook
 from foliot.worker.progress import ProgressBook
-from foliot.worker.tasks import Cancelled, Ended, Failed, LogRecord, Runner, Task
+from foliot.worker.tasks import Cancelled, Ended, Failed, LogRecord, Runner, Task, already
 from foliot.worker.telling import matters_of
 from foliot.worker.verdicts import UNREADABLE, End, Facts, judge, policy_of, task_of
 
@@ -188,12 +188,12 @@ class Attempts:
 
     def _run(self, task: Task | None) -> Awaitable[Ended]:
         if task is None:
-            return _failed(UNREADABLE)
+            return already(Failed(UNREADABLE))
         try:
             return self._runner.run(task, self)
         except Exception as error:  # a defect of ours must not pass for the handler's
             log.exception("execution %s could not be run", task.execution_id)
-            return _failed(_defect(error))
+            return already(Failed(_defect(error)))
 
     def _hear_end(self, grip: Grip, ending: "asyncio.Future[Ended]") -> None:
         if ending.cancelled():  # the worker's life is over
@@ -259,10 +259,6 @@ class Attempts:
             delay_seconds = end.delay_seconds if isinstance(end, Outcome) else 0.0
             for matter in matters_of(grip.claimed, state, delay_seconds):
                 self._desk.hints.publish(matter)
-
-
-async def _failed(failure: Failure) -> Ended:
-    return Failed(failure)
 
 
 def _defect(error: Exception) -> Failure:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from foliot.core.model import TargetType
 from foliot.worker.hosts.runner import HandlerRunner
-from foliot.worker.tasks import Ended, Executor, HandedBack, Reporter, Task
+from foliot.worker.tasks import Ended, Executor, HandedBack, Reporter, Task, already
 
 
 class Runners:
@@ -33,7 +33,9 @@ class Runners:
 
     def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
         executor = self._executors.get(task.target_type)
-        return _not_run(task) if executor is None else executor.run(task, reporter)
+        if executor is None:
+            return already(HandedBack(f"this worker runs no {task.target_type} targets"))
+        return executor.run(task, reporter)
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         """Asked of all: only one of them holds it."""
@@ -43,7 +45,3 @@ class Runners:
     async def close(self, *, grace_seconds: float) -> None:
         for executor in self._executors.values():
             await executor.close(grace_seconds=grace_seconds)
-
-
-async def _not_run(task: Task) -> Ended:
-    return HandedBack(f"this worker runs no {task.target_type} targets")

@@ -116,6 +116,11 @@ class HandedOver:
 Ended = Succeeded | Failed | Snoozed | Cancelled | HandedBack | Crashed | Held | HandedOver
 
 
+async def already(ended: Ended) -> Ended:
+    """An end that is known before anything began, for whoever awaits one."""
+    return ended
+
+
 class LogSource(StrEnum):
     LOG = "log"
     STDOUT = "stdout"

@@ -34,7 +34,7 @@ from foliot.worker.hosts.pool import STILL_SECONDS, HostLimits, HostPool
 from foliot.worker.hosts.under_way import Asked, UnderWay, ended_by
 from foliot.worker.hosts.verdict import Death, verdict
 from foliot.worker.modules import ModuleNotImported
-from foliot.worker.tasks import Cancelled, Ended, HandedBack, Reporter, Task
+from foliot.worker.tasks import Cancelled, Ended, HandedBack, Reporter, Task, already
 
 log = logging.getLogger(__name__)
 
@@ -98,15 +98,15 @@ class HandlerRunner:
 
     def run(self, task: Task, reporter: Reporter) -> Awaitable[Ended]:
         if task.handler not in self._handlers:
-            return _handed_back(f"no such handler: {task.handler}")
+            return already(HandedBack(f"no such handler: {task.handler}"))
         if task.execution_id in self._by_execution:
-            return _handed_back("an earlier attempt of it still runs here")
+            return already(HandedBack("an earlier attempt of it still runs here"))
         if not self._nursery.is_alive:
             return self._run_in_time(task, reporter)
         try:
             return self._place(task, reporter).ended
         except OSError as error:
-            return _handed_back(f"no process for it: {error.strerror or error}")
+            return already(HandedBack(f"no process for it: {error.strerror or error}"))
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
         ticket = self._by_execution.get(execution_id)
@@ -361,10 +361,6 @@ class HandlerRunner:
         if self._is_closing:
             return HandedBack(_STOPPING)
         return verdict(death, under_way.ticket, has_begun=under_way.has_begun)
-
-
-async def _handed_back(reason: str) -> Ended:
-    return HandedBack(reason)
 
 
 def _as_told(under_way: UnderWay, end: End) -> Ended:
