@@ -12,8 +12,11 @@ from typing import Any, Final
 from uuid import UUID
 
 Row = Mapping[str, Any]  # a table's row by its column names; JSON is parsed
-# The kind of a fault: the database was away for longer than a worker may be silent.
+# Kinds of faults: the database could not be written to for longer than a worker may be silent, and
+# it stood still.
 LONG_OUTAGE: Final = "long outage"
+STALL: Final = "stall database"
+STALLED: Final = "stalled"  # how a long outage came about: standing still
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Fault:
     began_at: datetime
     point: str | None = None  # where it was struck, e.g. "after fire"
     detail: Row = field(default_factory=dict)  # of a killed scheduler: {"id": …, "shards": [...]}
+
+    @property
+    def is_stall(self) -> bool:
+        """The database stood still for as long, and lost nothing."""
+        return self.kind == STALL or self.detail.get("how") == STALLED
 
 
 @dataclass(frozen=True, slots=True)

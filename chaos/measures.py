@@ -17,9 +17,9 @@ from uuid import UUID
 from chaos.checker.history import History, Hold
 from chaos.checker.leases import LEASE, by_shard
 from chaos.checker.pauses import by_queue, is_paused
-from chaos.facts import LONG_OUTAGE, Fault, Row
+from chaos.facts import LONG_OUTAGE, STALL, Fault, Row
 
-OUTAGES: Final = frozenset({"restart database", "kill backend", LONG_OUTAGE})
+OUTAGES: Final = frozenset({"restart database", "kill backend", STALL, "lock table", LONG_OUTAGE})
 # What is taken from the dead is taken after 16.5 s at the latest, if nothing comes between.
 _BEFORE: Final = timedelta(seconds=17)
 _AFTER: Final = timedelta(seconds=20)

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from chaos.facts import LONG_OUTAGE
-from chaos.faults.database import DATABASE, go_away
+from chaos.faults.database import DATABASE, be_away
 from chaos.faults.freezes import FREEZES
 from chaos.faults.kills import KILLS
 from chaos.faults.overload import OVERLOADS
@@ -39,7 +39,7 @@ class Nemesis:
     async def run(self, seconds: float) -> None:
         """For so long, and until all is healed. A fault that cannot be healed ends the run."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._go_away(seconds), name=LONG_OUTAGE)
+            group.create_task(self._be_away(seconds), name=LONG_OUTAGE)
             await self._strike(time.monotonic() + seconds, group)
         for proxy in self._stage.cluster.proxies.values():
             proxy.heal()
@@ -59,12 +59,12 @@ class Nemesis:
                 group.create_task(strike.do(self._stage, chance), name=strike.name)
                 await asyncio.sleep(0)  # so that it has taken its victim before the next
 
-    async def _go_away(self, seconds: float) -> None:
+    async def _be_away(self, seconds: float) -> None:
         began = time.monotonic()
         for after, chance in long_outages(self._seed, seconds, self._intensity):
             await asyncio.sleep(max(0.0, began + after - time.monotonic()))
             self.struck[LONG_OUTAGE] += 1
-            await go_away(self._stage, chance)
+            await be_away(self._stage, chance)
 
     def _choose(self, chance: Random) -> Strike | None:
         possible = [strike for strike in STRIKES if strike.is_possible(self._stage)]

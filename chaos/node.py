@@ -137,18 +137,18 @@ class Node:
         """With all that it has started."""
         self.kill()
         for pid in self._family:
-            _send(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
 
     def freeze(self, *, whole: bool) -> None:
         """With all that it has started, or alone."""
         self._send(signal.SIGSTOP)
         if whole:
             for pid in self._kin():
-                _send(pid, signal.SIGSTOP)
+                send_signal(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         for pid in self._kin():
-            _send(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGCONT)
         self._send(signal.SIGCONT)
 
     def hosts(self) -> list[int]:
@@ -228,6 +228,6 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
-def _send(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)

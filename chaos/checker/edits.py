@@ -49,7 +49,7 @@ def _wrong_fire(history: History, row: Row) -> Iterator[tuple[str, list[str]]]:
     created: datetime | None = row.get("created_at")
     if created is None:
         return
-    if created < version["valid_from"] - _READ_BEFORE:
+    if created < history.earlier(version["valid_from"], _READ_BEFORE):
         yield "it fired before its version was in force", records
     following = history.version(row["job_id"], row["job_version"] + 1)
     if following is not None and created > following["valid_from"]:

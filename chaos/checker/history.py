@@ -57,6 +57,21 @@ class History:
         """The database's time at a moment of the machine's own clock."""
         return self.facts.calm_at + timedelta(seconds=monotonic - self.facts.calm)
 
+    def earlier(self, at: datetime, by: timedelta) -> datetime:
+        """Before `at` by so much of the database's working time: while it stood still, whatever was
+        under way took longer."""
+        low = at - by
+        for began, healed in reversed(self._stalls):
+            if began < at and low < healed:
+                low -= min(at, healed) - began
+        return low
+
+    @cached_property
+    def _stalls(self) -> list[tuple[datetime, datetime]]:
+        return [
+            (self.at(fault.began), self.at(fault.healed)) for fault in self.faults if fault.is_stall
+        ]
+
     def faults_of(self, node: str, low: datetime, high: datetime) -> Iterator[Fault]:
         """Those that struck it at some moment between these."""
         for fault in self.faults:

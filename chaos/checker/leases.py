@@ -77,10 +77,8 @@ def check_stale_lease_refused(history: History, findings: Findings) -> None:
                 title = f"shard {shard}: taken from a scheduler that nothing had struck"
                 findings.violate(title, [words.change(change)])
             fault = killed.get(new["owner"] or _NOBODY)
-            if (
-                fault is not None
-                and change.committed_at > history.at(fault.began) + _LAST_STATEMENT
-            ):
+            sent = history.earlier(change.committed_at, _LAST_STATEMENT)
+            if fault is not None and sent > history.at(fault.began):
                 title = f"shard {shard}: written for a scheduler that was dead"
                 findings.violate(title, [words.fault(fault), words.change(change)])
 

@@ -148,11 +148,13 @@ def _check_skips(history: History, findings: Findings) -> None:
         if row["job_id"] in skipped and row["trigger"] in ("SCHEDULE", "AFTER"):
             final = history.finals.get(id_)
             end = history.facts.read_at if final is None else final["finished_at"]
-            spans[row["job_id"]].append((row.get("created_at") or row["scheduled_time"], end))
+            seen = history.earlier(row.get("created_at") or row["scheduled_time"], _UNDER_WAY)
+            spans[row["job_id"]].append((seen, end))
     for row in history.facts.skips:
         if row["reason"] == "OVERLAP":
             findings.saw()
-            low, high = row["recorded_at"] - _UNDER_WAY, row["recorded_at"] + _UNDER_WAY
-            if not any(start <= high and low <= end for start, end in spans[row["job_id"]]):
+            at = row["recorded_at"]
+            low = history.earlier(at, _UNDER_WAY)
+            if not any(seen <= at and low <= end for seen, end in spans[row["job_id"]]):
                 title = "skipped for an overlap, and nothing of the job was live"
                 findings.violate(title, [words.skip(row)])

@@ -43,7 +43,7 @@ def _holds(history: History) -> dict[tuple[UUID, int], tuple[Hold, Hold | None]]
 
 def _is_stale(history: History, row: Row, hold: Hold, following: Hold) -> bool:
     """Whoever ended it by its own hand may bring its last lines later."""
-    late = row["committed_at"] > following.claimed.committed_at + _UNDER_WAY
+    late = history.earlier(row["committed_at"], _UNDER_WAY) > following.claimed.committed_at
     return bool(late and history.was_taken(hold))
 
 

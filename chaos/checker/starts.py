@@ -32,15 +32,15 @@ def check_deadlines_kept(history: History, findings: Findings) -> None:
     for id_, holds in history.holds.items():
         for hold in holds:
             findings.saw()
-            _check_start(hold, findings)
+            _check_start(history, hold, findings)
             row = ended.get((id_, hold.fence))
             end = None if hold.ended is None else hold.ended.committed_at
             _check_length(history, hold, end, row, findings)
 
 
-def _check_start(hold: Hold, findings: Findings) -> None:
+def _check_start(history: History, hold: Hold, findings: Findings) -> None:
     deadline: datetime | None = hold.claim.get("start_by")
-    if deadline is not None and hold.claim["claimed_at"] > deadline + _CLAIMING:
+    if deadline is not None and history.earlier(hold.claim["claimed_at"], _CLAIMING) > deadline:
         title = f"it started after its start deadline {deadline}"
         findings.violate(title, [words.change(hold.claimed)])
 

@@ -59,7 +59,7 @@ def check_clocks_ignored(history: History, findings: Findings) -> None:
                         findings.violate(title, [str(row.get("id") or row.get("job_id"))])
     _check_fires(history, findings)
     for change in facts.execution_changes:
-        for title in _wrong_times(change):
+        for title in _wrong_times(history, change):
             findings.violate(title, [words.change(change)])
     _check_started(facts.attempts, findings)
     _check_ends(history, findings)
@@ -80,7 +80,7 @@ def _check_fires(history: History, findings: Findings) -> None:
             findings.violate("it was skipped before its instant", [words.skip(row)])
 
 
-def _wrong_times(change: Change) -> Iterator[str]:
+def _wrong_times(history: History, change: Change) -> Iterator[str]:
     """What a change writes as the time of now lies shortly before its commit."""
     new, old = change.new, change.old
     if new is None:
@@ -89,7 +89,7 @@ def _wrong_times(change: Change) -> Iterator[str]:
         at = new.get(name)
         if at is None or (old is not None and old.get(name) == at):
             continue
-        if not change.committed_at - within <= at <= change.committed_at:
+        if not history.earlier(change.committed_at, within) <= at <= change.committed_at:
             yield f"{name} is {at}, committed at {change.committed_at}"
 
 
@@ -110,7 +110,8 @@ def _check_ends(history: History, findings: Findings) -> None:
         if changes and changes[-1].new is None:
             findings.saw()
             committed = changes[-1].committed_at
-            if not committed - _PASS <= final["finished_at"] <= committed + _CLOCKS:
+            low = history.earlier(committed, _PASS)
+            if not low <= final["finished_at"] <= committed + _CLOCKS:
                 title = f"it ended at {final['finished_at']}, committed at {committed}"
                 findings.violate(title, [words.attempt(final), words.change(changes[-1])])
 

@@ -30,6 +30,7 @@ Statement = Callable[..., Any]
 # five seconds, tries again after at most two, and is dead after fifteen.
 MISSED_SECONDS: Final = 25.0
 LATE: Final = timedelta(seconds=5)
+DECIDED_WITHIN: Final = timedelta(seconds=5)
 
 
 def read_leases(store: SimulatedStore, lease_seconds: float, now: datetime | None) -> Columns:
@@ -115,10 +116,6 @@ def read_clock(store: SimulatedStore, now: datetime | None) -> datetime:
     return now or store.now
 
 
-def read_hearing(store: SimulatedStore, now: datetime | None) -> Columns:
-    return {"told": now or store.now, "writable": True}
-
-
 def stage_due(
     store: SimulatedStore, shards: Sequence[int], low: datetime | None, high: datetime, limit: int
 ) -> list[Columns]:
@@ -149,7 +146,13 @@ def stage_due(
     return found[:limit]
 
 
-def fire_due(store: SimulatedStore, *columns: Any) -> tuple[list[int], list[int]]:  # noqa: ANN401
+def fire_due(
+    store: SimulatedStore,
+    *columns: Any,  # noqa: ANN401
+) -> tuple[list[int], list[int]] | None:
+    if store.now > columns[24] + DECIDED_WITHIN:
+        store.counts["decided too long ago"] += 1
+        return None
     batch = fires_of(store, columns)
     seen = [(n, one) for n, one in enumerate(batch, 1) if jobs.is_as_seen(store, one)]
     store.counts["passed over"] += len(batch) - len(seen)
@@ -338,7 +341,7 @@ def expire(store: SimulatedStore, limit: int, *rest: Any) -> list[Columns]:  # n
 READS: Final[Mapping[str, Statement]] = {
     "shards/read": read_leases,
     "schema/read_clock": read_clock,
-    "workers/read_hearing": read_hearing,
+    "workers/read_hearing": read_clock,
     "jobs/stage_due": stage_due,
     "executions/read_next_release": read_next_release,
     "executions/list_left": list_lost,

@@ -198,6 +198,22 @@ FIRES: Final = (
         (Named(f"{SHARDS}::test_a_late_giving_back_does_not_touch_what_was_taken_anew"),),
     ),
     Guard(
+        "decide-anew-what-was-held-up",
+        "a fire that a stall held up is carried out though it is a misfire by then",
+        (
+            Cut(
+                "store/functions/fire.sql",
+                "  if moment > p_as_of + interval '5 s' then return; end if;\n",
+                "",
+            ),
+        ),
+        (
+            Named(
+                "tests/store/test_scheduler_held_up.py::test_a_fire_that_was_held_up_is_decided_anew"
+            ),
+        ),
+    ),
+    Guard(
         "watch-before-takeover",
         "a node that has just started, or slept, takes over from nodes that live",
         (
@@ -210,6 +226,22 @@ FIRES: Final = (
         (
             Named(
                 "tests/store/test_scheduler_shards.py::test_after_an_outage_everybody_keeps_what_they_had"
+            ),
+        ),
+    ),
+    Guard(
+        "watch-while-nobody-can-renew",
+        "while leases cannot be written all of them run out, and the first to look takes them over",
+        (
+            Cut(
+                "scheduler/shards.py",
+                "DatabaseError:\n            self._watch = None\n",
+                "DatabaseError:\n",
+            ),
+        ),
+        (
+            Named(
+                "tests/store/test_scheduler_shards.py::test_while_no_lease_can_be_renewed_none_that_runs_out_is_taken_over"
             ),
         ),
     ),

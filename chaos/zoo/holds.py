@@ -173,6 +173,30 @@ HOLDS: Final = (
         (Named(f"{JUDGING}::test_a_scheduler_that_was_frozen_looks_on_before_it_judges"),),
     ),
     Guard(
+        "grace-while-nobody-can-write",
+        "while a table is locked every worker falls silent, and is taken for dead",
+        (
+            Cut(
+                "scheduler/watching.py",
+                "DatabaseError:\n            self._watch = None\n",
+                "DatabaseError:\n",
+            ),
+        ),
+        (Named(f"{JUDGING}::test_while_no_heartbeat_or_end_can_be_written_silence_says_nothing"),),
+    ),
+    Guard(
+        "hearing-needs-what-a-heartbeat-needs",
+        "a database that can be read is taken for one that hears",
+        (
+            Cut(
+                "store/sql/workers/read_hearing.sql",
+                "with heartbeat as (update foliot.workers set started = started where false),\nend",
+                "with end",
+            ),
+        ),
+        (Named(f"{JUDGING}::test_while_no_heartbeat_or_end_can_be_written_silence_says_nothing"),),
+    ),
+    Guard(
         "fresh-identity",
         "a worker that begins anew under its old name is taken for the one that died",
         (

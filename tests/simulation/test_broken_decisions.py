@@ -118,10 +118,10 @@ def retry_without_bound(patch: Patch) -> None:
 
 def marker_committed_before_the_executions(patch: Patch) -> None:
     """And now and then the process dies in between."""
-    right: Callable[..., tuple[list[int], list[int]]] = scheduler_statements.fire_due
+    right: Callable[..., tuple[list[int], list[int]] | None] = scheduler_statements.fire_due
     calls = count(1)
 
-    def fire_due(store: SimulatedStore, *columns: object) -> tuple[list[int], list[int]]:
+    def fire_due(store: SimulatedStore, *columns: object) -> tuple[list[int], list[int]] | None:
         if next(calls) % 20:
             return right(store, *columns)
         for one in fires_of(store, columns):

@@ -354,6 +354,17 @@ async def test_a_failure_that_no_job_caused_is_raised_at_once(database: Database
         await fire_batch(database, batch)
 
 
+async def test_what_was_decided_long_ago_has_to_be_decided_anew(database: Database) -> None:
+    """Held up on its way, as by a disk that hangs: by now it may be a misfire."""
+    job = await make_job(database)
+    batch = await settled(database)
+    with pytest.raises(TransactionConflict, match="decided too long ago"):
+        await fire_batch(database, batch, as_of=NOW, now=NOW + 5.001 * SECOND)
+    assert await all_settled(database) == (0, 0, 0)
+    report = await fire_batch(database, batch, as_of=NOW, now=NOW + 5 * SECOND)
+    assert report.applied == (Fired(job.job_id, 1, 0),)
+
+
 async def test_an_empty_batch_is_no_call_at_all(database: Database) -> None:
     await database.close()
     assert (await fire_batch(database, [])).applied == ()

@@ -14,7 +14,7 @@ from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.rescuing import RescueReport
-from foliot.store.statements import Statement
+from foliot.store.statements import Statement, statement
 from foliot.store.workers import beat
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
@@ -110,7 +110,7 @@ async def test_heartbeats_that_resume_after_an_outage_save_everything(
     async with NodeProxy(database_url) as proxy, Database(proxy.url, unprepared) as far:
         node = Scheduler(far)
         await node.watch(-20, 0)
-        proxy.cut_at(b"writable", deliver=False)
+        proxy.cut_at(b"end_of_it", deliver=False)
         with pytest.raises((DatabaseUnreachable, CommitUnknown)):
             await node.rescue.run_once(seconds(1))
         # The first good answer, sooner than any gap would tell.
@@ -119,6 +119,33 @@ async def test_heartbeats_that_resume_after_an_outage_save_everything(
         assert await node.watch(3, 16) == Rescued(judging=False)
         assert await node.look(17) == Rescued(judging=True, buried=1, rescued=1)
     assert await beat(database, silent, []) is None
+
+
+@pytest.mark.parametrize("table", ["workers", "executions", "attempts"])
+async def test_while_no_heartbeat_or_end_can_be_written_silence_says_nothing(
+    database: Database, table: str
+) -> None:
+    """As when somebody makes an index: reading goes on, and nobody is heard."""
+    await hold(database, 1)
+    node = Scheduler(database)
+    await node.watch(-20, 0)
+    for trade in (node.rescue, node.end_overdue):
+        async with database.transaction() as session:
+            await session.execute(sql(f"lock table foliot.{table} in share mode"))
+            with pytest.raises(TransactionConflict, match="read_hearing"):
+                await trade.run_once(seconds(1))
+    assert await node.watch(2, 16) == Rescued(judging=False)
+    assert await node.look(17) == Rescued(judging=True, buried=1, rescued=1)
+
+
+async def test_a_standby_hears_nobody(database: Database) -> None:
+    async def ask_one_that_can_only_be_read() -> None:
+        async with database.transaction() as session:
+            await session.execute(sql("set transaction read only"))
+            await session.fetch_value(statement("workers/read_hearing"), None)
+
+    with pytest.raises(DatabaseUnreachable, match="read-only"):
+        await ask_one_that_can_only_be_read()
 
 
 async def test_a_scheduler_that_was_frozen_looks_on_before_it_judges(database: Database) -> None:

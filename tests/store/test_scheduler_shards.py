@@ -9,7 +9,7 @@ from foliot.core.ids import SchedulerId
 from foliot.runtime.metrics import SHARDS_OWNED, SHARDS_WITHOUT_OWNER
 from foliot.store import shards
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.shards import Renewal, read_leases, renew, take
 from foliot.testing.database import sql
 from foliot.testing.proxy import NodeProxy
@@ -168,6 +168,22 @@ async def test_a_wire_that_was_cut_begins_the_watch_anew(
         assert len(two.shards.owned) == 32
         await passes(27, 27, two)
         assert two.shards.owned == ALL
+
+
+async def test_while_no_lease_can_be_renewed_none_that_runs_out_is_taken_over(
+    database: Database,
+) -> None:
+    one, two = ManualScheduler(database), ManualScheduler(database)
+    await passes(0, 12, one, two)
+    async with database.transaction() as session:
+        await session.execute(sql("lock table foliot.shard_leases in share mode"))
+        with pytest.raises(TransactionConflict, match="renew"):
+            await passes(15, 15, two)
+    # The other one is silent from here on; its lease ends at 22.
+    await passes(16, 25, two)
+    assert len(two.shards.owned) == 32
+    await passes(26, 26, two)
+    assert two.shards.owned == ALL
 
 
 async def test_a_row_that_somebody_removed_is_there_again(database: Database) -> None:

@@ -10,9 +10,9 @@ from foliot.core.grace import EXPIRY_SECONDS, GAP_SECONDS_MAX, Reading, Watch, m
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 
 
-def at(felt: float, told: float | None = None, *, writable: bool = True) -> Reading:
+def at(felt: float, told: float | None = None) -> Reading:
     told = felt if told is None else told
-    return Reading(felt, NOON + timedelta(seconds=told), writable)
+    return Reading(felt, NOON + timedelta(seconds=told))
 
 
 def watching(readings: Iterable[Reading], watch: Watch | None = None) -> Watch | None:
@@ -52,19 +52,11 @@ def test_the_expiry_counts_from_the_first_answer_after_a_break() -> None:
         (at(21, 21 + 60), True),  # the database's clock was set forward
         (at(21, 21 - 60), True),  # or back
         (at(21, 20 + GAP_SECONDS_MAX), False),
-        (at(21, writable=False), True),  # a standby hears nobody
     ],
 )
-def test_a_break_is_a_gap_or_a_database_that_hears_nobody(answer: Reading, is_break: bool) -> None:
+def test_a_break_is_a_gap_on_either_clock(answer: Reading, is_break: bool) -> None:
     watch = watching([answer], watching(every_second(0, 20)))
     assert may_judge(watch) is not is_break
-
-
-def test_a_standby_that_becomes_the_server_is_watched_from_then_on() -> None:
-    standby = watching([at(second, writable=False) for second in range(100)])
-    assert standby is None
-    assert not may_judge(watching(every_second(100, 114), standby))
-    assert may_judge(watching(every_second(100, 115), standby))
 
 
 def test_a_shorter_expiry_can_be_agreed() -> None:

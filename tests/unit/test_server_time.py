@@ -57,7 +57,7 @@ async def test_an_even_round_trip_tells_the_time(server: Server, time: ServerTim
 
 
 @pytest.mark.parametrize(("there", "back"), [(0.0, 0.2), (0.2, 0.0), (0.05, 0.15)])
-async def test_what_is_past_is_past_for_the_database(
+async def test_what_is_past_or_to_come_is_so_for_the_database(
     server: Server, time: ServerTime, there: float, back: float
 ) -> None:
     """However uneven the ways there and back are."""
@@ -65,6 +65,8 @@ async def test_what_is_past_is_past_for_the_database(
     await time.learn()
     assert time.past() <= server.now() + timedelta(microseconds=2)
     assert apart(time.past(), server.now()) <= there + back + 1e-5
+    assert time.future() >= server.now() - timedelta(microseconds=2)
+    assert apart(time.future(), server.now()) <= there + back + 1e-5
     soon = server.now() + timedelta(seconds=1)
     await server.clock.sleep(time.seconds_until_past(soon))
     assert server.now() >= soon - timedelta(microseconds=2)

@@ -1,10 +1,9 @@
 """How long to trust silence: after an outage everybody looks dead who could not reach the database.
 
 Whoever judges others by their silence must have watched for one whole expiry without a break:
-whoever lives has been heard again by then. A break is an answer that did not come, a gap between
+whoever lives has been heard again by then. A break is an answer that did not come, or a gap between
 two answers (of the watcher's own time, when it was frozen; of the database's, when its clock was
-set), or a database that could only be read. A watcher that has just started knows nothing of what
-was before, so it waits as well.
+set). A watcher that has just started knows nothing of what was before, so it waits as well.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ class Reading:
 
     felt_seconds: float
     told: datetime
-    writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,8 @@ class Watch:
     latest: Reading
 
 
-def watch_on(watch: Watch | None, reading: Reading) -> Watch | None:
-    """The watch after one more answer; None where silence means nothing yet."""
-    if not reading.writable:
-        return None
+def watch_on(watch: Watch | None, reading: Reading) -> Watch:
+    """The watch after one more answer, or a new one after a break."""
     if watch is None or _is_gap(watch.latest, reading):
         return Watch(reading, reading)
     return Watch(watch.first, reading)

@@ -69,6 +69,10 @@ class ServerTime:
         """A moment that is over for the database, as close to now as can be said."""
         return self.now() - timedelta(seconds=self._error())
 
+    def future(self) -> datetime:
+        """A moment that is still to come for the database, as close to now as can be said."""
+        return self.now() + timedelta(seconds=self._error())
+
     def seconds_until(self, moment: datetime) -> float:
         """Negative if it is past."""
         return seconds_of(moment) - self._clock.monotonic() - self._offset()

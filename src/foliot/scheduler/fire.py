@@ -64,7 +64,7 @@ class Fire:
             await self._staged.earlier.wait(min(seconds, WAIT_SECONDS_MAX), self._clock)
 
     async def run_once(self, now: datetime | None = None) -> FirePass:
-        """Fire all that is due by now."""
+        """Fire all that is due by now; what becomes of it is decided batch by batch."""
         self._began = self._clock.monotonic()
         moment = now or self._time.past()
         passes = await asyncio.gather(
@@ -80,14 +80,15 @@ class Fire:
     async def _fire_batches(self, moment: datetime, now: datetime | None) -> FirePass:
         total = FirePass()
         while entries := self._staged.take_due(moment, self._batch):
+            past = now or self._time.past()
             try:
-                batch = await self._send(entries, moment, now)
+                batch = await self._send(entries, past, now)
             except BaseException:
                 self._staged.put_back(entries)
                 self._batch = max(1, self._batch // 2)
                 raise
             self._batch = min(BATCH, self._batch * 2)
-            self._staged.land(entries, _following(entries, batch, moment))
+            self._staged.land(entries, _following(entries, batch, past))
             total += _count(batch)
         return total
 
@@ -95,7 +96,8 @@ class Fire:
         self, entries: Sequence[Entry], moment: datetime, now: datetime | None
     ) -> FiredBatch:
         jobs = ((entry.due.job_id, entry.settle) for entry in entries)
-        return await self._firing.send(self._firing.settle(jobs, moment), now=now)
+        as_of = now or self._time.future()
+        return await self._firing.send(self._firing.settle(jobs, moment), as_of, now=now)
 
 
 def _count(batch: FiredBatch) -> FirePass:

@@ -89,9 +89,15 @@ class Firing:
         return settled
 
     async def send(
-        self, batch: Sequence[JobFire], *, take: bool = False, now: datetime | None = None
+        self,
+        batch: Sequence[JobFire],
+        as_of: datetime,
+        *,
+        take: bool = False,
+        now: datetime | None = None,
     ) -> FiredBatch:
-        report = await fire_batch(self._database, batch, take=take, now=now)
+        """What was decided by `as_of`: if it is held up on its way, the database refuses it."""
+        report = await fire_batch(self._database, batch, take=take, now=now, as_of=as_of)
         answered = now or self._read_time()
         for job_id, failure in report.refused:
             self.refusals.refuse(job_id, answered, failure)

@@ -16,7 +16,7 @@ from foliot.runtime.clock import Clock
 from foliot.runtime.metrics import SHARDS_OWNED, SHARDS_WITHOUT_OWNER
 from foliot.store import shards as store
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseError, DatabaseUnreachable
 from foliot.store.shards import LEASE_SECONDS, Leases, Scheduler
 
 PAUSE_SECONDS: Final = 1.0
@@ -79,10 +79,15 @@ class Shards:
         return self._report(seen, len(taken), len(sharing.give))
 
     async def _renew(self, told: datetime, now: datetime | None) -> None:
-        """Also after the database's clock was set back: what it says now is what counts."""
+        """Also after the database's clock was set back: what it says now is what counts. While we
+        cannot renew, others cannot either, and a lease that runs out says nothing."""
         if self._renewed_at and abs(told - self._renewed_at) < RENEW_AFTER:
             return
-        renewal = await store.renew(self._database, self._node, self._held, now)
+        try:
+            renewal = await store.renew(self._database, self._node, self._held, now)
+        except DatabaseError:
+            self._watch = None
+            raise
         self._renewed_at = renewal.now
         self._held = {shard: self._held[shard] for shard in renewal.shards}
 

@@ -89,8 +89,8 @@ class Sweep:
         overdue = len(page.jobs) + len(page.unreadable)
         OVERDUE_JOBS.set(late + overdue)
         catch = self._choose(page.jobs, moment)
-        settled = await self._send(catch.fire, moment, now, take=False)
-        settled += await self._send(catch.take, moment, now, take=True)
+        settled = await self._send(catch.fire, now, take=False)
+        settled += await self._send(catch.take, now, take=True)
         self.pause_seconds = 0.0 if settled and page.is_full else PAUSE_SECONDS
         return SweepReport(overdue, settled)
 
@@ -119,16 +119,15 @@ class Sweep:
             catch.fire.extend(rest if verdict.fire else [])
         return catch
 
-    async def _send(
-        self, jobs: Sequence[DueJob], moment: datetime, now: datetime | None, *, take: bool
-    ) -> int:
+    async def _send(self, jobs: Sequence[DueJob], now: datetime | None, *, take: bool) -> int:
         done = 0
         for start in range(0, len(jobs), BATCH):
             some = jobs[start : start + BATCH]
+            as_of = now or self._time.future()
             settled = self._firing.settle(
-                [(due.job_id, partial(settle_due, due)) for due in some], moment
+                [(due.job_id, partial(settle_due, due)) for due in some], now or self._time.past()
             )
-            batch = await self._firing.send(settled, take=take, now=now)
+            batch = await self._firing.send(settled, as_of, take=take, now=now)
             done += sum(one.fired + one.skipped for one in batch.report.applied)
         return done
 

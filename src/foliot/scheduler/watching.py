@@ -1,5 +1,7 @@
 """Whose silence counts: a watcher asks the database at each pass and says as of when to judge.
 
+The question needs the locks that a heartbeat and an end need: while they cannot be written, it
+fails, and the watch begins anew. Other failures of a pass count only where the database was lost.
 What is judged is judged as of the time that the database told in the answer, not as of the time
 at which the judgement gets there: one that was held up by an outage on its way changes nothing.
 """
@@ -11,7 +13,7 @@ from datetime import datetime
 from foliot.core.grace import EXPIRY_SECONDS, Reading, Watch, may_judge, watch_on
 from foliot.runtime.clock import Clock
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseError, DatabaseUnreachable
 from foliot.store.workers import read_hearing
 
 
@@ -43,6 +45,9 @@ class Watcher:
             raise
 
     async def _ask(self, now: datetime | None) -> None:
-        hearing = await read_hearing(self._database, now)
-        reading = Reading(self._clock.monotonic(), hearing.told, hearing.writable)
-        self._watch = watch_on(self._watch, reading)
+        try:
+            told = await read_hearing(self._database, now)
+        except DatabaseError:
+            self._watch = None
+            raise
+        self._watch = watch_on(self._watch, Reading(self._clock.monotonic(), told))

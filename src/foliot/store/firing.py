@@ -3,6 +3,7 @@
 Whether it is still this caller's turn and whether an instant overlaps is decided by the server, in
 that transaction. A job that comes back with no answer was not as the caller saw it: somebody else
 fired, edited or paused it, and nothing was done. After `CommitUnknown` a batch can be sent again.
+A batch that comes too long after it was decided is a `TransactionConflict`: decide anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -74,9 +75,15 @@ class FireReport:
 
 
 async def fire_batch(
-    database: Database, batch: Sequence[JobFire], *, take: bool = False, now: datetime | None = None
+    database: Database,
+    batch: Sequence[JobFire],
+    *,
+    take: bool = False,
+    now: datetime | None = None,
+    as_of: datetime | None = None,
 ) -> FireReport:
-    """Fire each job that is still as seen. With `take`, wait for jobs that somebody has locked.
+    """Fire each job that is still as seen. With `take`, wait for jobs that somebody has locked;
+    with `as_of`, the time by which it was decided, only while that is not long ago.
 
     A job that the server refuses is found by halving and does not keep the others from firing.
     """
@@ -85,12 +92,12 @@ async def fire_batch(
         return FireReport((), ())
     try:
         async with database.connection() as session:
-            return await fire_in(session, ordered, take=take, now=now)
+            return await fire_in(session, ordered, take=take, now=now, as_of=as_of)
     except TransactionConflict as conflict:
         # Whoever holds one of the jobs is not done: the others need not wait for it.
         if not take or conflict.sqlstate != _LOCK_TIMEOUT:
             raise
-        return await fire_batch(database, ordered, now=now)
+        return await fire_batch(database, ordered, now=now, as_of=as_of)
     except StatementFailed as failure:
         if (failure.sqlstate or "").startswith(_NOT_OF_A_ROW):
             raise
@@ -98,7 +105,7 @@ async def fire_batch(
             return FireReport((), (), ((ordered[0].job_id, failure),))
     middle = len(ordered) // 2
     halves = [
-        await fire_batch(database, half, take=take, now=now)
+        await fire_batch(database, half, take=take, now=now, as_of=as_of)
         for half in (ordered[:middle], ordered[middle:])
     ]
     return FireReport(
@@ -114,6 +121,7 @@ async def fire_in(
     *,
     take: bool,
     now: datetime | None,
+    as_of: datetime | None = None,
     park: bool = False,
 ) -> FireReport:
     """One call, in the session's transaction if it has one; jobs in the order of their ids.
@@ -122,8 +130,10 @@ async def fire_in(
     keep all its other jobs waiting for this client. What may start is then left to the release.
     """
     columns = _columns(ordered, park=park)
-    row = await session.fetch_row(_FIRE_DUE, *columns, take, _replaces(ordered), now)
-    numbers, fired = row or (None, None)
+    row = await session.fetch_row(_FIRE_DUE, *columns, take, _replaces(ordered), now, as_of)
+    if row is None:
+        raise TransactionConflict("it was decided too long ago", "40001", _FIRE_DUE.name)
+    numbers, fired = row
     applied = {
         number: _fired(ordered[number - 1], count)
         for number, count in zip(numbers or (), fired or (), strict=True)

@@ -4,19 +4,19 @@
 -- fence: next_instant, schedule_version, status, queue
 -- index: jobs_pkey, executions_job, executions_overlap, limits_pkey
 --
--- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a
--- frozen node, a replay after an unknown commit. `p_take` waits for the jobs' locks instead of passing over
--- them. Without `p_flow_queues` no flow is locked: what is ready is parked for the release, as of now.
--- `p_replace`: some jobs cancel what runs. `p_runs_left`: how often a job may still fire. A null in an array is
--- what is usual (see store.firing). Of the fires of a job, by their places in time, the first `starts` start,
--- then `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
+-- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a frozen
+-- node, a replay after an unknown commit. Over 5 s after `p_as_of`, by which it was decided, nothing is done or
+-- answered: it may be a misfire. `p_take` waits for the jobs' locks instead of passing over them. Without
+-- `p_flow_queues` no flow is locked: what is ready is parked for the release. `p_replace`: some cancel what runs.
+-- A null in an array is what is usual (see store.firing). Of a job's fires, in time, `starts` start, then `holds`
+-- wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest. `p_runs_left`: how many may fire.
 create or replace function foliot.fire(
   p_flow_queues text[], p_flow_tenant_ids uuid[], p_job_ids uuid[], p_queues text[], p_expected timestamptz[],
   p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[],
   p_settled timestamptz[], p_runs_left bigint[], p_fire_counts integer[], p_fire_jobs integer[],
   p_fire_places integer[], p_fire_ids uuid[], p_fire_instants timestamptz[], p_fire_ats timestamptz[],
   p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[], p_skip_counts bigint[],
-  p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz
+  p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz, p_as_of timestamptz
 ) returns table (jobs integer[], fired integer[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto
 as $$
@@ -27,10 +27,10 @@ begin
   if p_take then perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update; end if;
   if p_flow_queues is not null then perform foliot.lock_flows(p_flow_queues, p_flow_tenant_ids); end if;
   moment := coalesce(p_now, clock_timestamp());
+  if moment > p_as_of + interval '5 s' then return; end if;
   return query
   with due as materialized (
-    select x.n::integer as n, coalesce(x.fires, 1) as fires, x.next_instant, x.next_run_at, x.settled,
-           x.runs_left, j.*,
+    select x.n::integer as n, coalesce(x.fires, 1) as fires, x.next_instant, x.next_run_at, x.settled, x.runs_left, j.*,
            case when j.overlap_policy = 'ALLOW' then false
                 when j.sole_id is not null then (select true from foliot.executions e where e.id = j.sole_id)
                 else (select true from foliot.executions e

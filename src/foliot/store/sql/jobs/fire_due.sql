@@ -8,4 +8,4 @@ select jobs, fired
                    $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::bigint[], $11::integer[],
                    $12::integer[], $13::integer[], $14::uuid[], $15::timestamptz[], $16::timestamptz[],
                    $17::integer[], $18::timestamptz[], $19::timestamptz[], $20::bigint[], $21::text[],
-                   $22::boolean, $23::boolean, $24::timestamptz);
+                   $22::boolean, $23::boolean, $24::timestamptz, $25::timestamptz);
