@@ -94,29 +94,30 @@ async def be_away(stage: Stage, chance: Random) -> None:
     async with stage.database_turn:
         began, seconds = Moment(), chance.uniform(*LONG_SECONDS)
         how = chance.choice(tuple(WAYS_TO_BE_AWAY))
-        await WAYS_TO_BE_AWAY[how](stage, chance, seconds)
+        await WAYS_TO_BE_AWAY[how](stage, seconds)
         for node in stage.cluster.nodes.values():
             node.unsettle()
         stage.note(LONG_OUTAGE, "", began, detail={"how": how}, lasted=True)
 
 
-async def _go_away(stage: Stage, _: Random, seconds: float) -> None:
+async def _go_away(stage: Stage, seconds: float) -> None:
     await stage.cluster.restart_database(seconds)
 
 
-async def _stall(stage: Stage, _: Random, seconds: float) -> None:
-    await _stand_still(stage, seconds)
+async def _refuse_heartbeats(stage: Stage, seconds: float) -> None:
+    await _hold_locked(stage, "workers", "share", seconds)
 
 
-async def _lock(stage: Stage, chance: Random, seconds: float) -> None:
-    """What heartbeats, ends and renewals are written to, so that only reading goes on."""
-    await _hold_locked(stage, chance.choice(TABLES[:4]), "share", seconds)
+async def _refuse_renewals(stage: Stage, seconds: float) -> None:
+    await _hold_locked(stage, "shard_leases", "share", seconds)
 
 
-WAYS_TO_BE_AWAY: Final[dict[str, Callable[[Stage, Random, float], Coroutine[Any, Any, None]]]] = {
+# Locked against writing, so that all can be read meanwhile.
+WAYS_TO_BE_AWAY: Final[dict[str, Callable[[Stage, float], Coroutine[Any, Any, None]]]] = {
     "gone": _go_away,
-    STALLED: _stall,
-    "locked": _lock,
+    STALLED: _stand_still,
+    "workers locked": _refuse_heartbeats,
+    "leases locked": _refuse_renewals,
 }
 
 
