@@ -34,7 +34,16 @@ PIN: Final = "select from foliot.executions limit 1"
 # What is wanted by whoever changes a table; everybody who comes later waits behind it. It is not
 # waited for as long as a snapshot may be pinned.
 LOCK: Final = "set local lock_timeout = '3s'; lock table foliot.{table} in {mode} mode"
-TABLES: Final = ("workers", "executions", "attempts", "shard_leases", "jobs", "queue_clocks")
+TABLES: Final = (
+    "workers",
+    "executions",
+    "attempts",
+    "shard_leases",
+    "jobs",
+    "queue_clocks",
+    "dead_letters",
+    "deliveries",
+)
 MODES: Final = ("share", "access exclusive")
 
 

@@ -161,7 +161,7 @@ class Rounds:
         count = len(ids)
         arguments = [["default"], [DEFAULT_TENANT], self._jobs, None, [self._now] * count]
         arguments += [[1] * count, [self._now + DAY] * count, *[None] * 6, ids, *[None] * 7]
-        return await self._read("jobs/fire_due", *arguments, False, False, self._now)
+        return await self._read("jobs/fire_due", *arguments, False, False, self._now, None)
 
     async def claim(self) -> int:
         return await self._read("executions/claim_ready", *self._bite())

@@ -2,6 +2,8 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,12 @@ from foliot.core.states import ExecutionEvent
 from foliot.runtime.metrics import JOBS_TRIGGERED
 from foliot.scheduler.after import FireAfter, Followed
 from foliot.scheduler.wide_look import WIDE_LOOK_SECONDS
+from foliot.store import completions
 from foliot.store.claiming import ClaimRequest, Look, claim
+from foliot.store.completions import FollowReport
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.finishing import Outcome, finish
 from foliot.testing.clock import ManualClock
 from foliot.testing.database import sql
@@ -158,3 +162,22 @@ async def test_a_child_that_the_database_refuses_keeps_no_other_waiting(
         await session.run_script("allow", script, timeout_seconds=5)
     clock.seconds += WIDE_LOOK_SECONDS
     assert (await trade.run_once(NOW + 10 * SECOND)).fired == 1
+
+
+async def test_a_child_that_took_too_long_once_is_tried_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that stood still ends what was under way, whatever it was."""
+    parent = await make_parent(database)
+    child = await make_child(database, After((parent.job_id,)))
+    await end_one(database, parent)
+    right, tries = completions._fire, count(1)
+
+    async def fire(*arguments: Any) -> FollowReport:  # noqa: ANN401 - handed through
+        if next(tries) == 1:
+            raise TransactionConflict("it took too long", "57014")
+        return await right(*arguments)
+
+    monkeypatch.setattr(completions, "_fire", fire)
+    assert await FireAfter(database, ManualClock()).run_once(NOW) == Followed(told=1, fired=1)
+    assert len(await live_of(database, child.job_id)) == 1

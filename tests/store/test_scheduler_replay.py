@@ -12,6 +12,7 @@ from foliot.runtime.metrics import DEAD_LETTERS_OPEN, OLDEST_DEAD_LETTER
 from foliot.scheduler.replay import PAUSE_SECONDS, AutoReplay, AutoReplayed, WatchDeadLetters
 from foliot.store.database import Database
 from foliot.store.dead_letters import DeadLetterKind, discard, read_letter
+from foliot.store.errors import TransactionConflict
 from foliot.testing.database import sql
 from foliot.testing.letters import ask_for_replays, make_letters
 from foliot.testing.rows import DEFAULT_TENANT, NOW, JobRow, make_job, make_tenant
@@ -108,6 +109,29 @@ async def test_one_that_the_database_refuses_keeps_no_other_from_it(database: Da
     assert await AutoReplay(database).run_once(NOW + HOUR) == AutoReplayed(replayed=2, left=1)
     assert await kind_of(database, stuck) is DeadLetterKind.OPEN
     assert await database.fetch_value(DUE) == 2, "of those that were replayed"
+
+
+FULL = """
+create function foliot.full_disk() returns trigger language plpgsql as $$
+begin
+  raise exception 'no space left on device' using errcode = '53100';
+end $$;
+create trigger full_disk before insert on foliot.executions
+   for each row execute function foliot.full_disk();
+"""
+
+
+async def test_a_full_disk_takes_no_replay_away(database: Database) -> None:
+    await make_letters(database, job=await make_asking_job(database))
+    async with database.connection() as session:
+        await session.run_script("fill", FULL, timeout_seconds=5)
+    trade = AutoReplay(database)
+    with pytest.raises(TransactionConflict, match="disk is full"):
+        await trade.run_once(NOW + HOUR)
+    async with database.connection() as session:
+        script = "drop trigger full_disk on foliot.executions"
+        await session.run_script("free", script, timeout_seconds=5)
+    assert await trade.run_once(NOW + HOUR) == AutoReplayed(replayed=1)
 
 
 async def test_depth_and_age_are_told(database: Database) -> None:

@@ -121,7 +121,9 @@ async def test_heartbeats_that_resume_after_an_outage_save_everything(
     assert await beat(database, silent, []) is None
 
 
-@pytest.mark.parametrize("table", ["workers", "executions", "attempts"])
+@pytest.mark.parametrize(
+    "table", ["workers", "executions", "attempts", "dead_letters", "deliveries", "completions"]
+)
 async def test_while_no_heartbeat_or_end_can_be_written_silence_says_nothing(
     database: Database, table: str
 ) -> None:
@@ -136,6 +138,23 @@ async def test_while_no_heartbeat_or_end_can_be_written_silence_says_nothing(
                 await trade.run_once(seconds(1))
     assert await node.watch(2, 16) == Rescued(judging=False)
     assert await node.look(17) == Rescued(judging=True, buried=1, rescued=1)
+
+
+async def test_who_cannot_write_an_end_takes_nobodys_silence_for_more(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: what seems overdue may have been over in time."""
+    node = Scheduler(database)
+    await node.watch(-20, 0)
+
+    async def refused(*_: object) -> RescueReport:
+        raise TransactionConflict("the server's disk is full", "53100")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("foliot.scheduler.rescue.end_overdue", refused)
+        with pytest.raises(TransactionConflict):
+            await node.end_overdue.run_once(seconds(1))
+    assert await node.end_overdue.run_once(seconds(2)) == Ended(judging=False)
 
 
 async def test_a_standby_hears_nobody(database: Database) -> None:

@@ -63,6 +63,8 @@ def test_a_failed_attempt_to_connect_says_whether_waiting_helps(
         (asyncpg.SerializationError("x"), TransactionConflict),
         (asyncpg.DeadlockDetectedError("x"), TransactionConflict),
         (asyncpg.LockNotAvailableError("x"), TransactionConflict),
+        (asyncpg.DiskFullError("x"), TransactionConflict),
+        (asyncpg.OutOfMemoryError("x"), TransactionConflict),
         (asyncpg.InvalidCachedStatementError("x"), TransactionConflict),
         (asyncpg.OutdatedSchemaCacheError("x"), TransactionConflict),
         (asyncpg.UniqueViolationError("x"), StatementFailed),

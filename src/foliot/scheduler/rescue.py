@@ -124,11 +124,17 @@ class EndOverdue:
         ended = 0
         async with self._watcher.look(now) as judged_at:
             if judged_at is not None:
-                report = await end_overdue(
-                    self._database, random_fraction, self._page_rows, judged_at
-                )
-                ended = len(report.changed)
+                ended = await self._end(judged_at)
         return Ended(judged_at is not None, ended)
+
+    async def _end(self, judged_at: datetime) -> int:
+        """What we cannot write a worker could not either: it may have been over in time."""
+        try:
+            report = await end_overdue(self._database, random_fraction, self._page_rows, judged_at)
+        except DatabaseError:
+            self._watcher.begin_anew()
+            raise
+        return len(report.changed)
 
 
 class Expire:

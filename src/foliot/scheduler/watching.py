@@ -44,6 +44,10 @@ class Watcher:
             self._watch = None
             raise
 
+    def begin_anew(self) -> None:
+        """Something shows that what is judged here could not be written."""
+        self._watch = None
+
     async def _ask(self, now: datetime | None) -> None:
         try:
             told = await read_hearing(self._database, now)

@@ -9,7 +9,7 @@ from typing import Final
 
 from foliot.core.ids import ExecutionId, TenantId
 from foliot.store.database import Database
-from foliot.store.errors import StatementFailed
+from foliot.store.errors import StatementFailed, may_be_a_row
 from foliot.store.replaying import Asker, Replay, ReplayReport, replay
 from foliot.store.statements import statement
 
@@ -53,6 +53,8 @@ async def _replay(
     try:
         return [await replay(database, tenant_id, replays, Asker.POLICY, now)]
     except StatementFailed as failed:
+        if not may_be_a_row(failed):
+            raise
         if len(letter_ids) == 1:
             return [ReplayReport(refused={letter_ids[0]: failed})]
     return [

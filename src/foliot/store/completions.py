@@ -103,11 +103,13 @@ async def follow(
     rows: int = ROWS,
     unfit: Collection[JobId] = (),
     now: datetime | None = None,
+    again: bool = False,
 ) -> FollowReport:
     """Tell a page of completions to their children and fire those that have waited for them.
 
     A child that the server refuses is found by halving the page, and told about: pass it as `unfit`
-    for a while, and it keeps no other waiting.
+    for a while, and it keeps no other waiting. One that took too long is tried `again` first: the
+    server may have stood still.
     """
     found: list[asyncpg.Record] = []
     try:
@@ -119,6 +121,8 @@ async def follow(
     except (StatementFailed, TransactionConflict) as failure:
         if not may_be_a_row(failure) or (rows == 1 and not found):
             raise
+        if len(found) == 1 and not again and isinstance(failure, TransactionConflict):
+            return await follow(database, low, rows=rows, unfit=unfit, now=now, again=True)
         if len(found) == 1:
             return FollowReport(full=True, refused=((found[0]["child_id"], failure),))
         half = await follow(database, low, rows=rows // 2, unfit=unfit, now=now)

@@ -35,6 +35,8 @@ CONFLICTS: Final = {
     "40000": "rolled back",
     "40001": "another transaction changed the same rows",
     "40P01": "two transactions waited for each other",
+    "53100": "the server's disk is full",
+    "53200": "the server has no memory left",
     "55P03": "a lock could not be had in time",
     "57014": "the server cancelled it, because it took too long or somebody asked for that",
 }
