@@ -262,6 +262,20 @@ async def test_what_runs_when_the_worker_leaves_is_handed_back() -> None:
         assert isinstance(await runner.run(a_call(there.url), Heard()), HandedBack)
 
 
+async def test_keys_that_do_not_come_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database stands still; a start deadline would pass meanwhile."""
+
+    async def stand_still(_: UUID) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("foliot.worker.http.runner.READ_WITHIN_SECONDS", 0.05)
+    async with receiver() as there, http_runner() as runner:
+        monkeypatch.setattr(runner, "_sign_for", stand_still)
+        ended = await runner.run(a_call(there.url), Heard())
+    assert ended == HandedBack("what its tenant may call could not be read")
+    assert there.requests == []
+
+
 async def test_what_ends_within_the_grace_ends_well() -> None:
     may_end = asyncio.Event()
 

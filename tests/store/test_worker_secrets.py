@@ -315,6 +315,20 @@ async def test_without_a_database_the_task_is_handed_back(clock: ManualClock) ->
     assert runner.tasks == []
 
 
+async def test_a_database_that_stands_still_is_not_waited_for(
+    reader: SecretReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stand_still(_: Task) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("foliot.worker.discretion.READ_WITHIN_SECONDS", 0.05)
+    monkeypatch.setattr(reader, "prepare", stand_still)
+    runner = FakeRunner()
+    ended = await DiscreetRunner(runner, reader).run(task(), Ear())
+    assert ended == HandedBack("its secrets could not be read in time")
+    assert runner.tasks == []
+
+
 async def test_what_is_cancelled_while_its_secrets_are_read_does_not_begin(
     reader: SecretReader,
 ) -> None:

@@ -4,6 +4,7 @@ Everything that an attempt says passes here: its lines, its progress, its end. B
 a value like any other; above it there are only references and masked words.
 """
 
+import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Sequence
@@ -15,6 +16,7 @@ from foliot.core.model import ErrorType, Failure, TargetType
 from foliot.worker.hosts.output import CUT
 from foliot.worker.secrets import Ready, SecretReader, asks_for_secrets
 from foliot.worker.tasks import (
+    READ_WITHIN_SECONDS,
     Cancelled,
     Crashed,
     Ended,
@@ -79,7 +81,10 @@ class DiscreetRunner:
     async def _run_with_secrets(self, task: Task, reporter: Reporter) -> Ended:
         self._reading[task.execution_id] = None
         try:
-            ready = await self._reader.prepare(task)
+            async with asyncio.timeout(READ_WITHIN_SECONDS):
+                ready = await self._reader.prepare(task)
+        except TimeoutError:
+            return HandedBack("its secrets could not be read in time")
         finally:
             reason = self._reading.pop(task.execution_id, None)
         if reason is not None:

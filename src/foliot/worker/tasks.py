@@ -8,12 +8,16 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
 
 from foliot.core.model import CommandTarget, Failure, HttpTarget, Json, TargetType
+
+# What is read before an attempt begins, as keys and secrets, is there by then or not waited for: a
+# start deadline passes meanwhile, and another worker may not have to wait.
+READ_WITHIN_SECONDS: Final = 5.0
 
 
 class Task(msgspec.Struct, frozen=True, array_like=True):

@@ -25,7 +25,16 @@ from foliot.worker.http.failures import failure_of, is_ours
 from foliot.worker.http.guard import Guard, TargetRefused
 from foliot.worker.http.guards import Guards
 from foliot.worker.http.requests import SignFor, body_of, headers_of
-from foliot.worker.tasks import Cancelled, Ended, Failed, HandedBack, Held, Reporter, Task
+from foliot.worker.tasks import (
+    READ_WITHIN_SECONDS,
+    Cancelled,
+    Ended,
+    Failed,
+    HandedBack,
+    Held,
+    Reporter,
+    Task,
+)
 
 # To connect and to agree on a key; to resolve the name has a time of its own.
 CONNECT_SECONDS: Final = 10.0
@@ -100,16 +109,17 @@ class HttpRunner:
     async def _attempt(self, call: Call, reporter: Reporter) -> Ended:
         tenant_id = call.task.tenant_id
         try:
-            guard = await self._guards.of(tenant_id)
+            async with asyncio.timeout(READ_WITHIN_SECONDS):
+                guard = await self._guards.of(tenant_id)
+                if self._sign_for is not None:
+                    call.sign = await self._sign_for(tenant_id)
             url = guard.check(call.target.url)
             check_headers(call.target.headers, "target.headers")
-            if self._sign_for is not None:
-                call.sign = await self._sign_for(tenant_id)
         except (TargetRefused, InvalidInput) as refused:
             return _refused(refused)
         except Unopenable as missing:
             return Held(UNSIGNED_SECONDS, f"its signing key cannot be opened: {missing}")
-        except DatabaseError:
+        except (DatabaseError, TimeoutError):
             return HandedBack("what its tenant may call could not be read")
         destination = Destination(tenant_id, url.scheme, url.host_text, url.port)
         leave = await self._destinations.ask(destination)
