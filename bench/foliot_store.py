@@ -19,6 +19,8 @@ QUEUE: Final = "default"
 LANE: Final = 1
 
 FIRE: Final = statement("jobs/fire_due").sql
+# It passes over what is locked and replaces nothing; now, whenever that was decided.
+ORDERS: Final = (False, False, None, None)
 CLAIM: Final = statement("executions/claim_ready").sql
 FINISH: Final = statement("executions/finish").sql
 ENQUEUE: Final = statement("executions/enqueue").sql
@@ -94,13 +96,13 @@ class FoliotStore:
     def fire(self, due: Sequence[Due]) -> Call:
         ids = [scheduled_execution(JobId(row.job_id), row.instant) for row in due]
         fires = (None, None, ids, None, None)
-        return Call(FIRE, (*self._advance(due), None, *fires, *([],) * 5, False, False, None, None))
+        return Call(FIRE, (*self._advance(due), None, None, *fires, *([],) * 5, *ORDERS))
 
     def skip(self, due: Sequence[Due]) -> Call:
         instants, count = [row.instant for row in due], len(due)
         skips = (list(range(1, count + 1)), instants, instants, [1] * count, ["MISFIRE"] * count)
-        none: tuple[object, ...] = ([0] * count, *([],) * 5)
-        return Call(FIRE, (*self._advance(due), *none, *skips, False, False, None, None))
+        none: tuple[object, ...] = ([0] * count, None, *([],) * 5)
+        return Call(FIRE, (*self._advance(due), *none, *skips, *ORDERS))
 
     def claim(self, worker_id: UUID, bite: int, floor: float) -> Call:  # noqa: ARG002  the store keeps its own
         return self.claim_looking(worker_id, bite, Look.NEAR)

@@ -11,12 +11,12 @@ from typing import Final
 from chaos.facts import LONG_OUTAGE
 from chaos.faults.database import DATABASE, be_away
 from chaos.faults.freezes import FREEZES
-from chaos.faults.kills import KILLS
+from chaos.faults.kills import ENDS, KILLS
 from chaos.faults.overload import OVERLOADS
 from chaos.faults.stage import Stage, Strike
 from chaos.faults.wires import WIRES
 
-STRIKES: Final = (*KILLS, *FREEZES, *WIRES, *DATABASE, *OVERLOADS)
+STRIKES: Final = (*KILLS, *ENDS, *FREEZES, *WIRES, *DATABASE, *OVERLOADS)
 SECONDS_BETWEEN: Final = 3.6
 SPREAD: Final = 0.6
 # Long outages have times of their own, so that a long run has some and a short one has none: about

@@ -22,7 +22,8 @@ READY_SECONDS: Final = 90.0
 LOOK_SECONDS: Final = 0.05
 # A worker's processes notice its death by themselves; the kernel tells them at once.
 ORPHANS_SECONDS: Final = 5.0
-STOP_SECONDS: Final = 15.0
+# A worker lets what runs go on for 30 s, then stops it and hands it back.
+STOP_SECONDS: Final = 40.0
 # A scheduler watches for 15 s before it calls a worker dead.
 SETTLED_SECONDS: Final = 16.0
 _IDENTITY: Final = re.compile(r"(?:scheduler|worker) ([0-9a-f-]{36}) (?:runs on|serves) ")

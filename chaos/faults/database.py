@@ -113,20 +113,15 @@ async def _go_away(stage: Stage, seconds: float) -> None:
     await stage.cluster.restart_database(seconds)
 
 
-async def _refuse_heartbeats(stage: Stage, seconds: float) -> None:
-    await _hold_locked(stage, "workers", "share", seconds)
+async def _refuse_to_hear(stage: Stage, seconds: float) -> None:
+    """No heartbeat and no renewal is written, and all can be read meanwhile."""
+    await _hold_locked(stage, "workers, foliot.shard_leases", "share", seconds)
 
 
-async def _refuse_renewals(stage: Stage, seconds: float) -> None:
-    await _hold_locked(stage, "shard_leases", "share", seconds)
-
-
-# Locked against writing, so that all can be read meanwhile.
 WAYS_TO_BE_AWAY: Final[dict[str, Callable[[Stage, float], Coroutine[Any, Any, None]]]] = {
     "gone": _go_away,
     STALLED: _stand_still,
-    "workers locked": _refuse_heartbeats,
-    "leases locked": _refuse_renewals,
+    "locked": _refuse_to_hear,
 }
 
 

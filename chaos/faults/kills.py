@@ -91,6 +91,21 @@ async def _kill(
         await stage.cluster.start(node)
 
 
+async def end(stage: Stage, chance: Random, node: Node) -> None:
+    """Told to stop, as for an upgrade: it gives back what it holds."""
+    kind, pause_seconds = f"end {node.role}", chance.uniform(*PAUSE_SECONDS)
+    with stage.cluster.troubled(node, kind):
+        began, belongings = Moment(), await stage.belongings(node)
+        await node.end()
+        stage.note(kind, node.name, began, detail=belongings, lasted=True)
+        await asyncio.sleep(pause_seconds)
+        await stage.cluster.start(node)
+
+
+ENDS: Final = (
+    Strike.on(Role.SCHEDULER, "end scheduler", 4, end),
+    Strike.on(Role.WORKER, "end worker", 4, end),
+)
 KILLS: Final = (
     Strike.on(Role.SCHEDULER, "kill scheduler", 32, kill),
     Strike.on(Role.WORKER, "kill worker", 22, kill),

@@ -16,7 +16,7 @@ from foliot.store.firing import Fire, JobFire
 
 def fires_of(store: SimulatedStore, columns: Sequence[Any]) -> list[JobFire]:
     queues, _, job_ids, own_queues, expected, versions, nexts, runs, settled, left = columns[:10]
-    fires, skips = _fires(expected, columns[11:16]), _skips(columns[16:21])
+    fires, skips = _fires(expected, columns[12:17]), _skips(columns[17:22])
     batch = []
     for place, job_id in enumerate(job_ids):
         next_instant = _at(nexts, place)
@@ -33,7 +33,8 @@ def fires_of(store: SimulatedStore, columns: Sequence[Any]) -> list[JobFire]:
                 next_instant,
                 _at(runs, place) or next_instant,
                 _at(left, place),
-                columns[22],
+                columns[23],
+                _at(columns[11], place),
             )
         )
     return batch

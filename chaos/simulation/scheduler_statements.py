@@ -150,11 +150,15 @@ def fire_due(
     store: SimulatedStore,
     *columns: Any,  # noqa: ANN401
 ) -> tuple[list[int], list[int]] | None:
-    if store.now > columns[24] + DECIDED_WITHIN:
+    if store.now > columns[25] + DECIDED_WITHIN:
         store.counts["decided too long ago"] += 1
         return None
     batch = fires_of(store, columns)
-    seen = [(n, one) for n, one in enumerate(batch, 1) if jobs.is_as_seen(store, one)]
+    seen = [
+        (n, one)
+        for n, one in enumerate(batch, 1)
+        if jobs.is_as_seen(store, one) and (one.holds_until is None or store.now <= one.holds_until)
+    ]
     store.counts["passed over"] += len(batch) - len(seen)
     decisions = iter(jobs.fire(store, [one for _, one in seen], store.now))
     fired = [sum(next(decisions) is not OverlapDecision.SKIP for _ in one.fires) for _, one in seen]

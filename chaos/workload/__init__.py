@@ -11,6 +11,7 @@ that is expected of a job stands in its definition; what an attempt does, in han
 | interval, jittered, bounded | `quick`; bounded has max_runs | the same |
 | apart | `apart`, a process of its own, up to 0.2 s | the same |
 | overlap | `slow`, longer than its period, each policy | but for ALLOW one at a time |
+| lasting | `slow`, 10 to 30 s, longer than a worker may be silent | SUCCEEDED, or cancelled |
 | stumbling | `stumble` fails at attempts 1..failures | SUCCEEDED, or cancelled |
 | doomed, parent-002 | `stumble` always fails | FAILED after max_attempts, dead letter EXHAUSTED |
 | hanging | `hang`, ends when told; timeout 1.5 s | TIMED_OUT, a dead letter |

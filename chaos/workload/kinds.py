@@ -137,14 +137,20 @@ def overlap(_: Random, number: int) -> tuple[Body, float]:
     policy = OVERLAPS[number % 5]
     seconds, work = {
         "SKIP": (2, 3.0),
-        "ALLOW": (3, 3.0),
+        "ALLOW": (3, 2.8),
         "QUEUE_ONE": (2, 2.5),
-        "QUEUE_ALL": (5, 1.5),
+        "QUEUE_ALL": (5, 1.4),
         "CANCEL_PREVIOUS": (3, 4.0),
     }[policy]
     schedule = every(seconds, overlap_policy=policy, misfire_policy=MISFIRES[number // 5 % 3])
     tags = [CHANGED] if number >= 5 else []
     return job("slow", schedule, {"seconds": work}, tags=tags), 1 / seconds
+
+
+def lasting(_: Random, __: int) -> tuple[Body, float]:
+    """Runs for longer than a worker may be silent: nobody is rescued for that."""
+    schedule = {"type": "CRON", "cron_expression": "0 */2 * * * *", "overlap_policy": "ALLOW"}
+    return job("slow", schedule, {"seconds": 20}), 1 / 120
 
 
 def stumbling(chance: Random, number: int) -> tuple[Body, float]:
@@ -256,6 +262,7 @@ KINDS: Final = (
     Kind("bounded", 3, bounded),
     Kind("apart", 6, apart),
     Kind("overlap", 8, overlap, least=5),
+    Kind("lasting", 1, lasting),
     Kind("stumbling", 6, stumbling, least=3),
     Kind("doomed", 3, doomed),
     Kind("hanging", 2, hanging),

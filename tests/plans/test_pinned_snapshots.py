@@ -160,7 +160,7 @@ class Rounds:
         ids = [scheduled_execution(JobId(job), self._now) for job in self._jobs]
         count = len(ids)
         arguments = [["default"], [DEFAULT_TENANT], self._jobs, None, [self._now] * count]
-        arguments += [[1] * count, [self._now + DAY] * count, *[None] * 6, ids, *[None] * 7]
+        arguments += [[1] * count, [self._now + DAY] * count, *[None] * 7, ids, *[None] * 7]
         return await self._read("jobs/fire_due", *arguments, False, False, self._now, None)
 
     async def claim(self) -> int:

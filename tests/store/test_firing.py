@@ -365,6 +365,19 @@ async def test_what_was_decided_long_ago_has_to_be_decided_anew(database: Databa
     assert report.applied == (Fired(job.job_id, 1, 0),)
 
 
+async def test_a_grace_that_passes_on_the_way_counts(database: Database) -> None:
+    brief = Schedule(
+        ScheduleType.INTERVAL, interval_seconds=3600, misfire_grace_seconds=1, jitter_seconds=0.5
+    )
+    strict, free = await make_job(database, brief), await make_job(database)
+    batch = await settled(database)
+    report = await fire_batch(database, batch, as_of=NOW, now=NOW + 1.501 * SECOND)
+    assert report.passed_over == (strict.job_id,)
+    assert report.applied == (Fired(free.job_id, 1, 0),)
+    report = await fire_batch(database, batch, as_of=NOW, now=NOW + 1.5 * SECOND)
+    assert report.applied == (Fired(strict.job_id, 1, 0),)
+
+
 async def test_an_empty_batch_is_no_call_at_all(database: Database) -> None:
     await database.close()
     assert (await fire_batch(database, [])).applied == ()

@@ -5,22 +5,22 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from foliot.core.model import Schedule, ScheduleType
+from foliot.core.model import MisfirePolicy, Schedule, ScheduleType
 from foliot.store.database import Database
 from foliot.store.errors import TransactionConflict
 from foliot.store.server_clock import read_clock
 from foliot.testing.jobs import create_job, new_job, outcomes
 from foliot.testing.schedulers import ManualScheduler
 
-MINUTE = timedelta(minutes=1)
-HOURLY = Schedule(ScheduleType.INTERVAL, interval_seconds=3600, misfire_grace_seconds=10)
+LATE = timedelta(minutes=2)
+HOURLY = Schedule(ScheduleType.INTERVAL, interval_seconds=3600, misfire_policy=MisfirePolicy.SKIP)
 
 
 @pytest.mark.parametrize("swept", [False, True])
 async def test_a_fire_that_was_held_up_is_decided_anew(
     database: Database, monkeypatch: pytest.MonkeyPatch, swept: bool
 ) -> None:
-    instant = await read_clock(database) - MINUTE
+    instant = await read_clock(database) - LATE
     stored = await create_job(database, new_job(HOURLY), instant - timedelta(hours=1))
     node = ManualScheduler(database)
     if not swept:

@@ -41,7 +41,8 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class JobFire:
-    """All that is due of one job, up to the instant `settled`, and what comes after it."""
+    """All that is due of one job, up to the instant `settled`, and what comes after it. Where the
+    job has a grace, the decision to fire holds only until the oldest fire has outlived it."""
 
     job_id: JobId
     tenant_id: TenantId
@@ -55,6 +56,7 @@ class JobFire:
     next_run_at: datetime | None
     runs_left: int | None = None
     replaces: bool = False
+    holds_until: datetime | None = None
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -168,6 +170,7 @@ def _columns(batch: Sequence[JobFire], *, park: bool) -> Iterator[Sequence[objec
     yield sparse([unless(one.settled, one.expected) for one in batch])
     yield sparse([one.runs_left for one in batch])
     yield sparse([unless(len(one.fires), 1) for one in batch])
+    yield sparse([one.holds_until for one in batch])
     yield from _fire_columns(batch)
     skips = [(number, skip) for number, one in enumerate(batch, 1) for skip in one.skips]
     yield [number for number, _ in skips]

@@ -5,9 +5,9 @@ fired, and firing compares it with the row, so a pause, an edit or a delete need
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
@@ -150,7 +150,16 @@ def settle_due(
         next_run_at=jittered(due.schedule, due.facts, next_instant) if next_instant else None,
         runs_left=due.facts.runs_left(due.schedule),
         replaces=due.schedule.overlap_policy is OverlapPolicy.CANCEL_PREVIOUS,
+        holds_until=_holds_until(due.schedule, settlement.fires),
     )
+
+
+def _holds_until(schedule: Schedule, fires: Sequence[datetime]) -> datetime | None:
+    """Until when the oldest of these is not too late; None: without an end."""
+    grace = schedule.misfire_grace_seconds
+    if grace is None or not fires:
+        return None
+    return fires[0] + timedelta(seconds=grace + schedule.jitter_seconds)
 
 
 def _settlement(due: DueJob, now: datetime, cause: SkipReason) -> Settlement:

@@ -4,16 +4,16 @@
 -- fence: next_instant, schedule_version, status, queue
 -- index: jobs_pkey, executions_job, executions_overlap, limits_pkey
 --
--- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a frozen
--- node, a replay after an unknown commit. Over 5 s after `p_as_of`, by which it was decided, nothing is done or
--- answered: it may be a misfire. `p_take` waits for the jobs' locks instead of passing over them. Without
--- `p_flow_queues` no flow is locked: what is ready is parked for the release. `p_replace`: some cancel what runs.
--- A null in an array is what is usual (see store.firing). Of a job's fires, in time, `starts` start, then `holds`
--- wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest. `p_runs_left`: how many may fire.
+-- A job that is no longer what the caller saw is left alone, so whoever comes second changes nothing: a frozen node,
+-- a replay after an unknown commit. Over 5 s after `p_as_of`, by which it was decided, nothing is done or answered:
+-- it may be a misfire; nor for a job past its own `until`. `p_take` waits for the jobs' locks instead of passing over
+-- them. Without `p_flow_queues` no flow is locked: what is ready is parked for the release. `p_replace`: some cancel
+-- what runs. A null in an array is what is usual (see store.firing). Of a job's fires, in time, `starts` start, then
+-- `holds` wait for what runs, the rest are skips; CANCEL_PREVIOUS counts from the newest.
 create or replace function foliot.fire(
   p_flow_queues text[], p_flow_tenant_ids uuid[], p_job_ids uuid[], p_queues text[], p_expected timestamptz[],
-  p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[],
-  p_settled timestamptz[], p_runs_left bigint[], p_fire_counts integer[], p_fire_jobs integer[],
+  p_schedule_versions integer[], p_next_instants timestamptz[], p_next_run_ats timestamptz[], p_settled timestamptz[],
+  p_runs_left bigint[], p_fire_counts integer[], p_untils timestamptz[], p_fire_jobs integer[],
   p_fire_places integer[], p_fire_ids uuid[], p_fire_instants timestamptz[], p_fire_ats timestamptz[],
   p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[], p_skip_counts bigint[],
   p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz, p_as_of timestamptz
@@ -39,13 +39,13 @@ begin
              where e.job_id = x.job_id and e.status = 'WAITING' and e.hold = 'OVERLAP'
                and j.overlap_policy = 'QUEUE_ONE' limit 1) as held
       from unnest(p_job_ids, p_queues, p_expected, p_schedule_versions, p_next_instants, p_next_run_ats,
-                  p_settled, p_runs_left, p_fire_counts) with ordinality
-             x(job_id, queue, expected, version, next_instant, next_run_at, settled, runs_left, fires, n)
+                  p_settled, p_runs_left, p_fire_counts, p_untils) with ordinality
+             x(job_id, queue, expected, version, next_instant, next_run_at, settled, runs_left, fires, until, n)
      cross join lateral (
            select j.ctid as tid, j.overlap_policy, j.sole_id, x.expected from foliot.jobs j
             where j.id = x.job_id and j.next_instant = x.expected
               and j.queue = coalesce(x.queue, p_flow_queues[1])
-              and j.schedule_version = x.version and j.status = 'ACTIVE'
+              and j.schedule_version = x.version and j.status = 'ACTIVE' and coalesce(moment <= x.until, true)
               for no key update skip locked) j),
   places as (
     select d.*, case when d.overlap_policy = 'ALLOW' then d.fires
