@@ -5,7 +5,7 @@ nobody could take over, and rescuers wait for a whole expiry by design.
 """
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -109,9 +109,8 @@ def failovers(history: History) -> Recovery:
             seconds = found.of_kill(in_outage=_in_outage(history, fault))
             for shard in shards:
                 rows = fires.get(shard, [])
-                low = bisect_left(rows, killed, key=_created)
-                high = bisect_right(rows, killed + 3 * LEASE, key=_created)
-                for row in rows[low:high]:
+                # However late it came: the longest are what is wanted.
+                for row in rows[bisect_left(rows, killed, key=_created) :]:
                     if _due_at(row) <= killed + LEASE:
                         due = max(killed, _due_at(row))
                         seconds.append((row["created_at"] - due).total_seconds())

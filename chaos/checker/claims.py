@@ -3,7 +3,7 @@ whoever has lost one can no longer end it."""
 
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 from uuid import UUID
@@ -15,8 +15,11 @@ from chaos.facts import Change, Row
 
 # Executions that an HTTP target goes on with are in these hands.
 REMOTE: Final = UUID("00000000-0000-8000-8000-00000000ca11")
-# After these, history has a row of the attempt; the others give it back.
+# By the beginning of their kinds: what can silence a worker for good, or for the 15 s after which
+# it is dead. A connection that is cut (reset, lose commit) is tried anew after 0.1 s.
+SILENCING: Final = ("kill worker", "stop worker", "end worker", "black hole", "strand")
 _BEAT: Final = timedelta(seconds=5)
+# After these, history has a row of the attempt; the others give it back.
 _RECORDED: Final = frozenset({"END", "RETRY", "LOSE"})
 
 
@@ -40,7 +43,8 @@ def check_one_claim_at_a_time(history: History, findings: Findings) -> None:
 
 def _check_burials(history: History, findings: Findings) -> None:
     """A worker that registers anew under the name of its start lives, and was taken for dead. What
-    it held was another's then; only harm to that very node explains it, no outage of the database.
+    it held was another's then; only what silenced that very node explains it, no outage of the
+    database and no harm to one of its connections or processes.
     """
     lives: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(history.facts.workers, key=lambda row: row["registered_at"]):
@@ -49,10 +53,17 @@ def _check_burials(history: History, findings: Findings) -> None:
     for name, rows in lives.items():
         node = name.rpartition(".")[0]
         for before, after in pairwise(rows):
-            low, high = before["last_heartbeat_at"] - _BEAT, after["registered_at"]
-            if not any(history.faults_of(node, low, high)):
+            # A heartbeat that a stall held up is written when it is over.
+            low = history.earlier(before["last_heartbeat_at"], _BEAT)
+            high = after["registered_at"]
+            if not silenced(history, node, low, high):
                 title = f"{name} lived and was taken for dead"
                 findings.violate(title, [words.worker(before), words.worker(after)])
+
+
+def silenced(history: History, node: str, low: datetime, high: datetime) -> bool:
+    """Whether, at some moment between these, something kept the node from being heard."""
+    return any(one.kind.startswith(SILENCING) for one in history.faults_of(node, low, high))
 
 
 def _check_times(attempts: list[Row], findings: Findings) -> None:

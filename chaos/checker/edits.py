@@ -17,6 +17,8 @@ from chaos.facts import Exchange, Row
 _READ_BEFORE: Final = timedelta(seconds=1)
 _WANTED: Final = {"pause": "PAUSED", "resume": "ACTIVE", "delete": "DELETED"}
 _FIRED: Final = frozenset({"SCHEDULE", "AFTER"})
+# Where an exchange has the version that it was sent for.
+_IF_MATCH: Final = "If-Match"
 
 
 def check_edits_and_pauses(history: History, findings: Findings) -> None:
@@ -36,6 +38,7 @@ def check_edits_and_pauses(history: History, findings: Findings) -> None:
             findings.saw()
             _check_paused_skip(history, row, findings)
     _check_acknowledged(history, findings)
+    _check_edits(history, findings)
 
 
 def _wrong_fire(history: History, row: Row) -> Iterator[tuple[str, list[str]]]:
@@ -110,3 +113,22 @@ def _is_in_versions(history: History, exchange: Exchange, since: datetime) -> bo
         if row["status"] == wanted and row["valid_from"] <= high and (end is None or end >= low):
             return True
     return wanted == "ACTIVE" and any(row["status"] == "COMPLETED" for row in versions)
+
+
+def _check_edits(history: History, findings: Findings) -> None:
+    """Each acknowledged edit has made a version of its own, and what was sent for a certain version
+    the one after that: an edit of what was changed meanwhile, or never was, is refused."""
+    made: dict[tuple[UUID, int], Exchange] = {}
+    for exchange in history.facts.exchanges:
+        number = (exchange.answer or {}).get("version")
+        is_edit = exchange.action == "edit" and exchange.is_done
+        if not is_edit or number is None or exchange.job_id is None:
+            continue
+        seen = exchange.body.get(_IF_MATCH)
+        if seen is not None and number != seen + 1:
+            title = f"an edit of version {seen} was acknowledged as version {number}"
+            findings.violate(title, [words.exchange(exchange)])
+        other = made.setdefault((exchange.job_id, number), exchange)
+        if other is not exchange and (exchange.key is None or exchange.key != other.key):
+            title = f"two acknowledged edits made the one version {number}"
+            findings.violate(title, map(words.exchange, [other, exchange]))

@@ -92,12 +92,15 @@ def _is_explained(history: History, id_: UUID, effect: Effect) -> bool:
 
 
 def is_taken_by_fault(history: History, hold: Hold, effect: Effect) -> bool:
+    """By one of the database or of the node that held it; if that is forgotten, of any."""
     if hold.event not in TAKEN_BY:
         return False
+    node = history.node_of.get(hold.worker_id)
     begun, seen = hold.claim["claimed_at"], history.at(effect.monotonic)
     return any(
         history.at(fault.began) <= seen and begun <= history.at(fault.healed) + _LEARNS_WITHIN
         for fault in history.faults
+        if node is None or fault.victim in ("", node)
     )
 
 

@@ -13,6 +13,10 @@ from chaos.facts import Change, Effect, Facts, Fault, Row
 
 # What harms nobody by itself: a node starts with a clock that is off.
 HARMLESS: Final = frozenset({"clock off"})
+# What strikes the database and should slow nobody, so that it is no excuse: dead rows are kept.
+FELT_BY_NOBODY: Final = frozenset({"pin snapshot"})
+# No node is called like this: the victims whose faults are those of the database alone.
+DATABASE: Final = "database"
 # Nodes are started again, rescuers watch for a whole expiry (15 s), then everything is as usual.
 RECOVERY: Final = timedelta(seconds=25)
 # The machine's clock and the database's are brought together to within this.
@@ -153,17 +157,33 @@ class History:
     def was_spared(self, low: datetime, high: datetime, victims: str = "") -> bool:
         """Whether, from `low` to `high`, nothing had struck the database or a node whose name
         begins like this, nor was recovering from it."""
+        spans = self._troubles(victims)
+        place = bisect_left(spans, low, key=lambda span: span[1])
+        return place == len(spans) or spans[place][0] > high
+
+    def longest_calm(self, low: datetime, high: datetime, victims: str) -> timedelta:
+        """The longest stretch from `low` to `high` in which such victims were spared."""
+        spans = self._troubles(victims)
+        longest, calm_from = timedelta(), low
+        for began, over in spans[bisect_left(spans, low, key=lambda span: span[1]) :]:
+            if began >= high:
+                break
+            longest = max(longest, began - calm_from)
+            calm_from = over
+        return max(longest, high - calm_from)
+
+    def _troubles(self, victims: str) -> list[tuple[datetime, datetime]]:
         spans = self._trouble.get(victims)
         if spans is None:
             spans = self._trouble[victims] = list(self._merged(victims))
-        place = bisect_left(spans, low, key=lambda span: span[1])
-        return place == len(spans) or spans[place][0] > high
+        return spans
 
     def _merged(self, victims: str) -> Iterator[tuple[datetime, datetime]]:
         """Stretches of time with a fault or the recovery from one, in order, none touching."""
         last: tuple[datetime, datetime] | None = None
         for fault in self.faults:
-            if fault.victim and not fault.victim.startswith(victims):
+            is_other = fault.victim and not fault.victim.startswith(victims)
+            if is_other or fault.kind in FELT_BY_NOBODY:
                 continue
             low, high = self.at(fault.began), self.at(fault.healed) + RECOVERY
             if last is not None and low <= last[1]:

@@ -1,5 +1,5 @@
 """Who holds which shard, read from every change of a lease: epochs rise, nobody takes what is held,
-nobody writes after its death, and no shard stays without an owner."""
+and nobody writes after its death."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,8 +16,6 @@ SHARDS: Final = 64
 LEASE: Final = timedelta(seconds=10)
 # A statement that a node sent before its death may still be carried out: the server ends it then.
 _LAST_STATEMENT: Final = timedelta(seconds=6)
-# A lease runs out after ten seconds; who takes over has watched for as long, and looks each second.
-COVERED_WITHIN: Final = timedelta(seconds=10 + 10 + 3)
 _NOBODY: Final = UUID(int=0)
 # Over before a lease can run out.
 _BRIEF: Final = frozenset({"reset", "lose commit"})
@@ -122,37 +120,3 @@ def _deaths(history: History) -> dict[UUID, Fault]:
         for fault in history.facts.faults
         if fault.kind == "kill scheduler" and fault.detail.get("id")
     }
-
-
-def check_shards_covered(history: History, findings: Findings) -> None:
-    """Where nothing was broken for long enough, every shard has an owner whose lease runs."""
-    facts = history.facts
-    # At the end the nodes are stopped, and give back what they hold.
-    until = facts.samples[-1].at if facts.samples else facts.read_at
-    found = by_shard(history)
-    findings.saw(len(found))
-    for shard in range(SHARDS):
-        changes = found.get(shard, [])
-        for low, high, change in _gaps(changes, until):
-            spared = history.was_spared(high - COVERED_WITHIN, high, "scheduler")
-            if spared and high - low > COVERED_WITHIN:
-                seconds = (high - low).total_seconds()
-                records = [] if change is None else [words.change(change)]
-                findings.violate(f"shard {shard}: nobody had it for {seconds:.1f} s", records)
-
-
-def _gaps(
-    changes: list[Change], until: datetime
-) -> Iterator[tuple[datetime, datetime, Change | None]]:
-    """From when to when nobody held it, after it was first taken, and what began that."""
-    free_from: datetime | None = None
-    cause: Change | None = None
-    for change in changes:
-        at, new = change.committed_at, change.new
-        if free_from is not None and free_from < min(at, until):
-            yield free_from, min(at, until), cause
-        held = new is not None and new["owner"] is not None
-        free_from = new["expires_at"] if held and new is not None else at
-        cause = change
-    if free_from is not None and until > free_from:
-        yield free_from, until, cause

@@ -1,7 +1,8 @@
 """Never more at once than a limit allows, and never more starts within a time than a rate does.
 
 What runs at once is counted in the order of the log's numbers: whoever lets something go under a
-limit has seen what ended before, and that has a lower number.
+limit has seen what ended before, and that has a lower number. It is counted under the keys on its
+row, so whatever starts must have those that its job's definition asks for.
 """
 
 from collections import Counter, defaultdict
@@ -22,6 +23,7 @@ def check_limits_held(history: History, findings: Findings) -> None:
     most = _limits(history)
     most |= _queue_limits(history)
     since = _limited_since(history)
+    asked = _asked_for(history)
     running: dict[str, dict[UUID, Change]] = defaultdict(dict)
     holding: dict[UUID, tuple[str, ...]] = {}
     for change in sorted(history.facts.execution_changes, key=lambda one: one.number):
@@ -30,6 +32,7 @@ def check_limits_held(history: History, findings: Findings) -> None:
             for key in holding.pop(row["id"], ()):
                 running[key].pop(row["id"], None)
         elif is_claim(change):
+            _check_named(asked.get(row["job_id"], ()), change, findings)
             keys = tuple(key for key in _keys(row, change.committed_at > since) if key in most)
             holding[row["id"]] = keys
             for key in keys:
@@ -39,6 +42,39 @@ def check_limits_held(history: History, findings: Findings) -> None:
                     title = f"{len(running[key])} ran at once under {key}, at most {most[key]} may"
                     shown = list(running[key].values())[-_SHOWN:]
                     findings.violate(title, map(words.change, shown))
+
+
+def _asked_for(history: History) -> dict[UUID, tuple[str, ...]]:
+    """How the keys begin that the executions of each job must have. Only of jobs whose versions all
+    ask for the same: with a change, those that wait are given other keys."""
+    return {
+        job_id: _beginnings(job_id, versions[0]["definition"])
+        for job_id, versions in history.versions.items()
+        if len({repr(_said(row["definition"])) for row in versions}) == 1
+    }
+
+
+def _said(definition: Row) -> tuple[object, ...]:
+    return definition.get("concurrency"), definition.get("rate_limit")
+
+
+def _beginnings(job_id: UUID, definition: Row) -> tuple[str, ...]:
+    """As `foliot.core.limits.key_text` writes them: `job:ID` and `key:TENANT:KEY`. A rate has the
+    job's own; a key may be that of the request instead."""
+    concurrency = definition.get("concurrency") or {}
+    is_limited = concurrency.get("limit") is not None
+    is_keyed = is_limited and concurrency.get("key") is not None
+    is_rated = (definition.get("rate_limit") or {}).get("count") is not None
+    wanted = [f"job:{job_id}"] if is_rated or (is_limited and not is_keyed) else []
+    return (*wanted, "key:") if is_keyed else tuple(wanted)
+
+
+def _check_named(wanted: Iterable[str], change: Change, findings: Findings) -> None:
+    keys: Iterable[str] = either(change)["limit_keys"] or ()
+    for beginning in wanted:
+        if not any(key.startswith(beginning) for key in keys):
+            title = f"it started without the limit {beginning} that its job asks for"
+            findings.violate(title, [words.change(change), f"its limits are {keys}"])
 
 
 def _keys(row: Row, with_queue: bool) -> Iterator[str]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from chaos.checker import words
 from chaos.checker.claims import REMOTE
-from chaos.checker.history import History, Hold
+from chaos.checker.history import DATABASE, History, Hold
 from chaos.checker.owed import SETTLED_WITHIN
 from chaos.checker.verdict import Findings
 from chaos.facts import Row
@@ -19,8 +19,11 @@ LET_GO_WITHIN: Final = timedelta(seconds=45)
 _SILENT: Final = timedelta(seconds=15 + 5)
 # By the beginning of their names: jobs that end the process they run in, or hold it for ever.
 POISON: Final = ("poison", "deaf", "hanging")
-# A claim takes a tenth of a second where nothing is wrong; a busy machine is not always prompt.
-WAIT_MAX: Final = timedelta(seconds=10)
+# Whatever single nodes suffer: of workers one always is well, and what runs at once stays below its
+# 16 places. It looks into each corner of a queue every 10 s, and drains what waits for it in as
+# much again. In 1200 s with faults the longest wait was 22 s, outages of the database and all;
+# poison that holds a queue holds it for a minute, the timeout of most jobs.
+WAIT_MAX: Final = timedelta(seconds=30)
 
 
 def check_no_limbo(history: History, findings: Findings) -> None:
@@ -89,9 +92,9 @@ def _check_workers(history: History, findings: Findings) -> None:
 
 
 def check_poison_isolated(history: History, findings: Findings) -> None:
+    """Only waits count as looked at: letters are there in any run."""
     names = {job["id"]: job["name"] for job in history.facts.jobs}
     for row in history.facts.dead_letters:
-        findings.saw()
         if row["reason"] == "POISON" and not row["job_name"].startswith(POISON):
             findings.violate("an innocent is called poison", [words.letter(row)])
     poisonous: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
@@ -120,16 +123,16 @@ def _check_wait(
     longest: dict[str, timedelta],
     findings: Findings,
 ) -> None:
-    """Of what waited in a queue while poison ran there, and nothing else was wrong."""
+    """Of what waited in a queue while poison ran there; only the database's own trouble excuses."""
     row = hold.claim
     queued, claimed = row["queued_at"], row["claimed_at"]
     if queued is None or row["queue"] not in starts:
         return
     ran = starts[row["queue"]]
     low, high = queued - longest[row["queue"]], claimed
-    if bisect_left(ran, low) == bisect_right(ran, high) or not history.was_spared(queued, claimed):
+    if bisect_left(ran, low) == bisect_right(ran, high):
         return
-    findings.saw()
-    if claimed - queued > WAIT_MAX:
+    findings.saw(history.was_spared(queued, claimed, DATABASE))
+    if history.longest_calm(queued, claimed, DATABASE) > WAIT_MAX:
         title = f"it waited for {(claimed - queued).total_seconds():.1f} s behind poison"
         findings.violate(title, [words.execution(row), words.change(hold.claimed)])

@@ -9,21 +9,21 @@ from datetime import timedelta
 from typing import Final
 
 from chaos.checker import words
-from chaos.checker.claims import REMOTE
+from chaos.checker.claims import REMOTE, SILENCING
 from chaos.checker.history import History
 from chaos.checker.verdict import Findings
 from chaos.facts import LONG_OUTAGE, Fault, Row
 
+# Of one that did not come about, as a lock that could not be had, there is nothing to forgive.
+_LONG_SECONDS: Final = 15.0
 # A worker is heard every five seconds; the machine is not always prompt.
 _HEARD_BEFORE: Final = timedelta(seconds=8)
 _HEARD_AGAIN: Final = timedelta(seconds=15)
-# By the beginning of their kinds: what can silence a worker for good or for as long.
-_SILENCING: Final = ("kill worker", "stop worker", "black hole", "strand")
 
 
 def check_outages_forgiven(history: History, findings: Findings) -> None:
     for outage in history.faults:
-        if outage.kind == LONG_OUTAGE:
+        if outage.kind == LONG_OUTAGE and outage.healed - outage.began > _LONG_SECONDS:
             for row in history.facts.workers:
                 if row["id"] != REMOTE:
                     _check_forgiven(history, outage, row, findings)
@@ -40,7 +40,7 @@ def _check_forgiven(history: History, outage: Fault, row: Row, findings: Finding
         return
     node = history.node_of[row["id"]]
     low, high = began - _HEARD_BEFORE, healed + _HEARD_AGAIN
-    struck = any(fault.kind.startswith(_SILENCING) for fault in history.faults_of(node, low, high))
+    struck = any(fault.kind.startswith(SILENCING) for fault in history.faults_of(node, low, high))
     if not struck and high < history.facts.read_at:
         title = f"{row['name']} could not write for a while, and was taken for dead"
         findings.violate(title, [words.fault(outage), words.worker(row)])

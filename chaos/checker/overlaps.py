@@ -8,7 +8,7 @@ live was live for whoever decided.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Final
 from uuid import UUID
@@ -21,6 +21,9 @@ from chaos.facts import Change, Row
 # Between the moment that a statement writes down and what it sees.
 _UNDER_WAY: Final = timedelta(seconds=6)
 _FOR_EVER: Final = 2**62
+# From the time on a commit to the moment that others see it: the disk is waited for.
+_COMMITTING: Final = timedelta(seconds=2)
+_NEVER_SKIPS: Final = frozenset({"ALLOW", "QUEUE_ALL"})
 
 
 @dataclass(slots=True)
@@ -41,9 +44,11 @@ class Life:
 
 
 def check_overlaps(history: History, findings: Findings) -> None:
-    for lives in _lives(history).values():
-        _check_job(lives, findings)
+    lives = _lives(history)
+    for each in lives.values():
+        _check_job(each, findings)
     _check_skips(history, findings)
+    _check_skip_policies(history, lives, findings)
 
 
 def _lives(history: History) -> dict[UUID, list[Life]]:
@@ -56,8 +61,7 @@ def _lives(history: History) -> dict[UUID, list[Life]]:
 
 
 def _life(history: History, row: Row, changes: list[Change]) -> Life:
-    schedule = history.policy(row).get("schedule") or {}
-    life = Life(row, changes[0], changes, schedule.get("overlap_policy") or "SKIP")
+    life = Life(row, changes[0], changes, _policy(history.policy(row)))
     for change in changes:
         if change.new is None:
             life.death = change.number
@@ -158,3 +162,51 @@ def _check_skips(history: History, findings: Findings) -> None:
             if not any(seen <= at and low <= end for seen, end in spans[row["job_id"]]):
                 title = "skipped for an overlap, and nothing of the job was live"
                 findings.violate(title, [words.skip(row)])
+
+
+def _check_skip_policies(
+    history: History, lives: dict[UUID, list[Life]], findings: Findings
+) -> None:
+    """Where everything may start or wait, nothing is skipped for an overlap, and where one may
+    wait, only if one does. All versions with one schedule have one policy."""
+    policies = {
+        (version["job_id"], version["schedule_version"]): _policy(version["definition"])
+        for version in history.facts.job_versions
+    }
+    waits = {job_id: list(_waits(history, each)) for job_id, each in lives.items()}
+    for row in history.facts.skips:
+        if row["reason"] != "OVERLAP":
+            continue
+        policy = policies.get((row["job_id"], row["schedule_version"]))
+        if policy in _NEVER_SKIPS:
+            findings.violate(f"skipped for an overlap under {policy}", [words.skip(row)])
+        elif policy == "QUEUE_ONE" and not _did_wait(history, row, waits.get(row["job_id"], [])):
+            title = "skipped for an overlap under QUEUE_ONE, and none waited"
+            findings.violate(title, [words.skip(row)])
+
+
+def _policy(definition: Row) -> str:
+    policy: str | None = (definition.get("schedule") or {}).get("overlap_policy")
+    return policy or "SKIP"
+
+
+def _did_wait(history: History, row: Row, waits: list[tuple[datetime, datetime]]) -> bool:
+    """Whether something was held for its overlap when the skip was decided, also what came with it.
+    The time on a skip is read before what is live: what had let go by then is not seen."""
+    at = row["recorded_at"]
+    low = history.earlier(at, _COMMITTING)
+    return any(low <= until and seen <= at for seen, until in waits)
+
+
+def _waits(history: History, lives: Iterable[Life]) -> Iterator[tuple[datetime, datetime]]:
+    """From when to when each of them that had to was held for its overlap."""
+    for life in lives:
+        if life.is_born_held:
+            yield history.earlier(life.row["created_at"], _UNDER_WAY), _held_until(life)
+
+
+def _held_until(life: Life) -> datetime:
+    """The commit by which it was let go or over; without one it waits still."""
+    end = min(life.released, life.death)
+    found = (one.committed_at for one in life.changes if one.number == end)
+    return next(found, datetime.max.replace(tzinfo=UTC))

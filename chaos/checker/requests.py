@@ -12,6 +12,7 @@ from chaos.checker.instants import ASKING, named_executions
 from chaos.checker.verdict import Findings
 from chaos.facts import Exchange, Row
 
+_MAKING: Final = ASKING | {"replay"}
 # A worker hears of a wish to cancel within a beat, and looks each second besides.
 _TOLD_WITHIN: Final = timedelta(seconds=5)
 _SLACK: Final = timedelta(seconds=8)
@@ -29,7 +30,7 @@ def check_requests_once(history: History, findings: Findings) -> None:
             findings.violate("one key, two requests, both carried out", _told(done))
         elif len({_answer(one) for one in done}) > 1:
             findings.violate("one request, two answers", _told(done))
-        if action in ASKING:
+        if action in _MAKING:
             _check_kept(history, done, findings)
     _check_marks(history, findings)
     _check_created(history, findings)

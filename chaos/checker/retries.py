@@ -29,6 +29,9 @@ _DEFAULTS: Final[Row] = {
 }
 _POISON_FAILURES: Final = 3
 _FAILED: Final = frozenset({"FAILED", "TIMED_OUT"})
+# No handler of a run forbids another attempt, none is given what it cannot read, no target answers
+# with a 4xx: whatever fails may succeed later.
+_NEVER_MEANT: Final = frozenset({"NON_RETRYABLE"})
 # Of these a target may ask for a longer delay.
 _MAY_ASK_FOR_MORE: Final = "HTTP_ERROR"
 
@@ -144,6 +147,8 @@ def _wrong_letter(history: History, letter: Row, final: Row) -> Iterator[str]:
         yield f"its reason is {reason}, its error {error}"
     if reason == "EXHAUSTED" and number < policy["max_attempts"]:
         yield f"given up after {number} attempts, its policy allows {policy['max_attempts']}"
+    if reason in _NEVER_MEANT:
+        yield f"given up as {reason} ({error}), and nothing in a run says so of itself"
     if reason == "POISON" and not _is_poison(history, final, policy):
         yield f"called poison, with fewer crashes than {policy['max_crashes']}"
     if _payload(history, final) != letter["payload"]:

@@ -1,13 +1,19 @@
-"""Nothing starts before its time or after its deadline, and nothing runs past its timeout."""
+"""Nothing starts before its time or after its deadline, and nothing runs past its timeout.
 
+Its time is what was asked for: by a request that gave a delay, or by a handler that snoozed.
+"""
+
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from chaos.checker import words
-from chaos.checker.history import History, Hold
+from chaos.checker.history import CLOCKS, History, Hold
 from chaos.checker.verdict import Findings
-from chaos.facts import Row
+from chaos.facts import Exchange, Row
 
+_DELAYING: Final = frozenset({"enqueue", "trigger", "bulk"})
 # A claim reads its time, then its rows; it writes the time that it reads with them.
 _CLAIMING: Final = timedelta(seconds=1)
 # Past timeout and grace a worker has five seconds more, then a rescuer looks every two.
@@ -25,6 +31,68 @@ def check_never_early(history: History, findings: Findings) -> None:
     for row in history.facts.attempts:
         if row["claimed_at"] is not None and row["claimed_at"] < row["available_at"]:
             findings.violate("claimed before its time", [words.attempt(row)])
+    _check_delays(history, findings)
+    _check_snoozes(history, findings)
+
+
+def _check_delays(history: History, findings: Findings) -> None:
+    """A delay counts from when the database heard of it, which is after the request was sent for
+    the first time."""
+    first: dict[tuple[str, str], float] = {}
+    for one in history.facts.exchanges:
+        if one.key is not None:
+            first[one.action, one.key] = min(one.sent, first.get((one.action, one.key), one.sent))
+    for exchange in history.facts.exchanges:
+        since = history.at(first.get((exchange.action, exchange.key or ""), exchange.sent))
+        for execution_id, seconds in _delayed(exchange):
+            findings.saw()
+            row = history.known.get(execution_id)
+            due = since + timedelta(seconds=seconds) - CLOCKS
+            if row is not None and row["available_at"] < due:
+                title = f"it was asked for {seconds:g} s later, and was available before that"
+                findings.violate(title, [words.exchange(exchange), words.execution(row)])
+
+
+def _delayed(exchange: Exchange) -> Iterator[tuple[UUID, float]]:
+    """What an acknowledged request made, with its delay. By a unique key it may have been made by
+    another one."""
+    answer, body = exchange.answer or {}, exchange.body
+    if not exchange.is_done or exchange.action not in _DELAYING:
+        return
+    wanted = body.get("executions") or [body]
+    made = answer.get("items") or [{"execution_id": exchange.execution_id}]
+    if len(wanted) != len(made):
+        return
+    for asked, one in zip(wanted, made, strict=True):
+        seconds, execution_id = asked.get("delay_seconds"), one.get("execution_id")
+        if seconds and execution_id and asked.get("unique_key") is None:
+            yield UUID(str(execution_id)), seconds
+
+
+def _check_snoozes(history: History, findings: Findings) -> None:
+    """A handler tells the sink that it snoozes, then it does. Only of what the schedule made: that
+    has the payload of its version."""
+    for id_, holds in history.holds.items():
+        snoozed = [hold for hold in holds if hold.event == "SNOOZE"]
+        if not snoozed or snoozed[0].claim["trigger"] != "SCHEDULE":
+            continue
+        told = {one.fence: one for one in history.effects.get(id_, ()) if one.what == "snoozed"}
+        for hold in snoozed:
+            seconds, effect = _snooze_seconds(history, hold), told.get(hold.fence)
+            row = None if hold.ended is None else hold.ended.new
+            if seconds is None or effect is None or hold.ended is None or row is None:
+                continue
+            findings.saw()
+            due = history.at(effect.monotonic) + timedelta(seconds=seconds)
+            if row["available_at"] < due - CLOCKS:
+                title = f"it snoozed for {seconds:g} s, and was available before that"
+                findings.violate(title, [words.effect(effect), words.change(hold.ended)])
+
+
+def _snooze_seconds(history: History, hold: Hold) -> float | None:
+    version = history.version(hold.claim["job_id"], hold.claim["job_version"])
+    payload = None if version is None else version["payload"]
+    return payload.get("seconds") if isinstance(payload, dict) else None
 
 
 def check_deadlines_kept(history: History, findings: Findings) -> None:

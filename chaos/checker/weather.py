@@ -124,7 +124,8 @@ def check_quiet(history: History, findings: Findings) -> None:
     for title, records in (*_grown_nodes(facts.samples), *_grown_connections(facts.samples)):
         findings.violate(title, records)
     for sample in facts.samples:
-        if sample.idle_in_transaction_seconds > IDLE_SECONDS_MAX:
+        allowed = sample.at - history.earlier(sample.at, timedelta(seconds=IDLE_SECONDS_MAX))
+        if sample.idle_in_transaction_seconds > allowed.total_seconds():
             seconds = sample.idle_in_transaction_seconds
             findings.violate(f"idle in a transaction for {seconds:.1f} s", [_sample(sample)])
 

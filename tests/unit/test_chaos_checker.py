@@ -13,7 +13,7 @@ def healthy() -> Story:
     story = Story()
     story.worker()
     story.worker(OTHER_WORKER, "worker-2.1")
-    job = five_seconds(story)
+    job = five_seconds(story, retry_policy={"max_attempts": 1})
     for second in (1, 2, 3):
         story.fire(job, second).run(second + 0.1)
     story.skip(job, 4, 4, "OVERLAP", recorded_at=at(4.05))
@@ -28,10 +28,12 @@ def healthy() -> Story:
     known = {"key": "k", "execution_id": asked.id, "job_id": job}
     story.exchange("enqueue", 5.9, 202, **known)
     story.exchange("cancel", 6.35, 202, execution_id=asked.id)
-    doomed = story.fire(job, 7, trigger="ENQUEUE").claim(7.2).tell("failing", 7.3)
-    doomed.end(7.4, "FAILED", error={"type": "X"})
-    story.exchange("enqueue", 6.9, None, job_id=job)
-    story.letter(doomed, "NON_RETRYABLE")
+    once = {"max_attempts": 1}
+    hanging = story.job("hanging", schedule={"type": "MANUAL"}, retry_policy=once)
+    doomed = story.fire(hanging, 6, trigger="ENQUEUE").claim(6.1).tell("failing", 6.3)
+    doomed.end(6.4, "FAILED", error={"type": "X"})
+    story.exchange("enqueue", 5.9, None, job_id=hanging)
+    story.letter(doomed, "EXHAUSTED")
     story.limits.append(
         {"key": f"job:{job}", "max_running": 2, "rate_count": 3, "rate_seconds": 2.0}
     )
@@ -67,6 +69,8 @@ def test_every_invariant_is_demanded_and_more_of_a_longer_run() -> None:
     assert [name for name, count in demands(0).items() if count < 1] == ["outages-forgiven"]
     assert [demands(seconds)["outages-forgiven"] for seconds in (80, 300, 1200)] == [0, 1, 4]
     assert demands(600)["instants-once"] == 10 * demands(60)["instants-once"]
+    assert [demands(seconds)["shards-covered"] for seconds in (60, 600)] == [32 + 6, 32 + 60]
+    assert [demands(seconds)["poison-isolated"] for seconds in (60, 600)] == [60, 600]
 
 
 def test_the_smallest_witnesses_are_kept_and_come_first() -> None:

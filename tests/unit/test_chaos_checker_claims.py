@@ -163,6 +163,35 @@ def test_an_older_fence_needs_a_fault_to_come_late() -> None:
     assert len(witness.records) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "victim", "right"),
+    [
+        ("kill worker", "worker-2", False),
+        ("kill scheduler", "scheduler-1", False),
+        ("lose commit", "worker-1", True),
+        ("restart database", "", True),
+    ],
+)
+def test_only_the_database_or_the_node_that_held_it_explains_it(
+    kind: str, victim: str, right: bool
+) -> None:
+    story, told = lost()
+    told.tell("done", 24.5, fence=1)
+    story.faults.clear()
+    story.fault(kind, victim, 3, 3)
+    title = "an older fence after a newer one, and no fault took the older hold away"
+    assert (title in titles(story, "effects-fenced")) is not right
+
+
+def test_of_a_worker_that_is_forgotten_any_fault_may_be_the_one() -> None:
+    story, told = lost()
+    told.tell("done", 24.5, fence=1)
+    story.workers.clear()
+    story.faults.clear()
+    story.fault("kill worker", "worker-2", 3, 3)
+    assert titles(story, "effects-fenced") == []
+
+
 def test_an_older_fence_of_what_nobody_took_is_never_right() -> None:
     story, told = lost()
     told.tell("done", 24.5, fence=1)
@@ -256,6 +285,8 @@ def test_a_worker_that_lives_is_not_taken_for_dead() -> None:
     story.workers[-1]["registered_at"] = at(40)
     story.fault("restart database", "", 18, 39)
     story.fault("stop worker", "worker-2", 18, 39)
+    for kind in ("reset", "lose commit", "slow network", "kill host"):
+        story.fault(kind, "worker-1", 19, 39)
     (witness,) = judge(story, "one-claim-at-a-time").violations
     assert witness.title == "worker-1.1 lived and was taken for dead"
     assert len(witness.records) == 2

@@ -120,6 +120,11 @@ def test_what_is_given_up_has_a_letter() -> None:
         ("EXHAUSTED", {"total_attempts": 7}, "it tells of 7 attempts, history of 2"),
         ("EXPIRED", {}, "its reason is EXPIRED, its error HANDLER_ERROR"),
         ("POISON", {}, "called poison, with fewer crashes than 2"),
+        (
+            "NON_RETRYABLE",
+            {},
+            "given up as NON_RETRYABLE (HANDLER_ERROR), and nothing in a run says so of itself",
+        ),
         ("EXHAUSTED", {"payload": {"a": 1}}, "its payload is not the execution's"),
     ],
 )
@@ -198,6 +203,9 @@ def test_a_request_is_carried_out_once() -> None:
 def test_what_was_acknowledged_is_there() -> None:
     story, told = asked()
     story.changes, story.attempts = [], []
+    assert titles(story, "requests-once") == ["an acknowledged request whose execution is nowhere"]
+    story = Story()
+    story.exchange("replay", 1, 202, key="r", execution_id=told.id)
     assert titles(story, "requests-once") == ["an acknowledged request whose execution is nowhere"]
     story = Story()
     story.exchange("create", 1, 201, job_id=told.id)

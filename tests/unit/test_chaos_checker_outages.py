@@ -55,6 +55,14 @@ def test_a_short_outage_is_no_such_thing() -> None:
     assert judge(story, "outages-forgiven").checked == 0
 
 
+def test_one_that_did_not_come_about_is_nothing_to_forgive() -> None:
+    """As when the table could not be locked."""
+    story = away(9)
+    story.faults.clear()
+    story.fault(LONG_OUTAGE, "", 10, 13, how="locked")
+    assert judge(story, "outages-forgiven").checked == 0
+
+
 def times(seconds: float, intensity: float = 1) -> list[float]:
     return [after for after, _ in long_outages(7, seconds, intensity)]
 

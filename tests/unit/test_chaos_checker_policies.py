@@ -119,6 +119,7 @@ def test_the_misfire_policy_acts_after_an_outage(
 ) -> None:
     story, job = with_policy(overlap_policy="ALLOW", **policies)
     story.skip(job, *skipped, "MISFIRE", recorded_at=at(16))
+    story.fault("restart database", "", 0, 15)
     for second in fired:
         story.fire(job, second, fired=16)
     assert [*titles(story, "overlap-and-misfire"), None][0] == wrong

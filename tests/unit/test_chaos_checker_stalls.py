@@ -6,7 +6,7 @@ import pytest
 
 from chaos.checker.history import History
 from chaos.facts import LONG_OUTAGE, STALL, STALLED
-from chaos.stories import Story, at, judge
+from chaos.stories import Story, at, judge, titles
 
 A_SECOND = timedelta(seconds=1)
 
@@ -51,3 +51,11 @@ def test_a_claim_that_was_held_up_has_the_time_of_its_beginning() -> None:
 
     assert verdict(healed=24) == 0
     assert verdict(healed=17) == 1
+
+
+def test_who_stood_still_in_a_transaction_was_not_idle_for_as_long() -> None:
+    story = stalled((10, 17))
+    story.sample(17.1, idle_in_transaction_seconds=8.5)
+    assert titles(story, "quiet") == []
+    story.sample(30, idle_in_transaction_seconds=8.5)
+    assert titles(story, "quiet") == ["idle in a transaction for 8.5 s"]

@@ -246,11 +246,8 @@ def poisoned(waits: float) -> Story:
 
 def test_poison_delays_nobody() -> None:
     assert judge(poisoned(1), "poison-isolated").checked == 2
-    assert titles(poisoned(1), "poison-isolated") == []
-    assert titles(poisoned(11), "poison-isolated") == ["it waited for 11.0 s behind poison"]
-    story = poisoned(11)
-    story.fault("stop worker", "worker-1", 3, 9)
-    assert titles(story, "poison-isolated") == []
+    assert titles(poisoned(29), "poison-isolated") == []
+    assert titles(poisoned(31), "poison-isolated") == ["it waited for 31.0 s behind poison"]
 
 
 def test_nobody_is_called_poison_for_what_another_did() -> None:

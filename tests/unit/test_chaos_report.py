@@ -55,6 +55,15 @@ def test_a_failover_beside_a_database_outage_is_told_apart() -> None:
     assert (len(found.plain), len(found.in_outage)) == (0, 2)
 
 
+def test_a_failover_of_any_length_counts_if_it_was_due_soon_after_the_kill() -> None:
+    story = killed_scheduler()
+    job = story.jobs[0]["id"]
+    story.fire(job, 4, fired=50)
+    story.fire(job, 13, fired=50)
+    found = failovers(History(story.facts()))
+    assert sorted(found.plain) == pytest.approx([0.4, 1.4, 46.0])
+
+
 def test_shards_of_a_killed_scheduler_are_read_from_the_leases_if_need_be() -> None:
     story = killed_scheduler()
     story.faults.clear()
