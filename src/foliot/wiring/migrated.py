@@ -5,7 +5,7 @@ import logging
 from foliot.runtime.clock import Clock
 from foliot.store.connecting import growing_delays
 from foliot.store.database import Database
-from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.errors import CommitUnknown, DatabaseUnreachable, TransactionConflict
 from foliot.store.readiness import read_readiness
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ async def wait_until_migrated(database: Database, clock: Clock) -> None:
 async def _not_ready_because(database: Database) -> str:
     try:
         readiness = await read_readiness(database)
-    except (DatabaseUnreachable, CommitUnknown) as loss:
+    except (DatabaseUnreachable, CommitUnknown, TransactionConflict) as loss:
         return str(loss)
     if not readiness.has_schema:
         level, needed = readiness.level, readiness.level_needed
