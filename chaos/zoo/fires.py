@@ -236,6 +236,20 @@ FIRES: Final = (
         ),
     ),
     Guard(
+        "free-what-ran-out",
+        "what the dead held waits until whoever has just come may take over",
+        (
+            Cut(
+                "core/lease.py", "for lease in left if lease not in take)", "for lease in left[:0])"
+            ),
+        ),
+        (
+            Named(
+                "tests/store/test_scheduler_shards.py::test_what_a_dead_node_held_goes_to_one_that_has_just_come"
+            ),
+        ),
+    ),
+    Guard(
         "watch-while-nobody-can-renew",
         "while leases cannot be written all of them run out, and the first to look takes them over",
         (

@@ -84,6 +84,19 @@ async def test_what_a_dead_node_held_is_taken_over_when_its_lease_runs_out(
     assert two.shards.owned == ALL
 
 
+async def test_what_a_dead_node_held_goes_to_one_that_has_just_come(database: Database) -> None:
+    """It may take nothing over yet; whoever may frees it for all."""
+    one, two = ManualScheduler(database), ManualScheduler(database)
+    await passes(0, 12, one, two)
+    fresh = ManualScheduler(database)
+    # The other one is silent from here on; its lease ends at 22.
+    await passes(13, 21, one, fresh)
+    assert len(one.shards.owned) + len(fresh.shards.owned) < 64
+    await passes(22, 24, one, fresh)
+    assert one.shards.owned | fresh.shards.owned == ALL
+    assert len(fresh.shards.owned) == 32
+
+
 async def test_a_node_that_has_just_started_takes_nothing_over(database: Database) -> None:
     """It cannot know whether there was an outage: the owner may be about to renew."""
     one, two = ManualScheduler(database), ManualScheduler(database)

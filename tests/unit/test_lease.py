@@ -10,7 +10,7 @@ from foliot.core.lease import Lease, Sharing, fair_share, share
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(seconds=5), NOW - timedelta(seconds=5)
-ME, OTHER, THIRD = (SchedulerId(UUID(int=number)) for number in (1, 2, 3))
+ME, OTHER, THIRD, FOURTH = (SchedulerId(UUID(int=number)) for number in (1, 2, 3, 4))
 
 
 def free(*shards: int) -> list[Lease]:
@@ -59,6 +59,20 @@ def test_a_lease_that_ran_out_is_taken_over_only_when_that_is_allowed() -> None:
     leases = held(OTHER, *range(64), until=EARLIER)
     assert share(ME, leases, [], NOW, takeovers=False) == Sharing()
     assert shards(share(ME, leases, [], NOW, takeovers=True).take) == set(range(64))
+
+
+def test_what_ran_out_above_the_share_is_freed_for_those_who_have_just_come() -> None:
+    leases = held(ME, *range(32)) + held(OTHER, *range(32, 64), until=EARLIER)
+    assert share(ME, leases, [ME, THIRD], NOW, takeovers=False) == Sharing()
+    sharing = share(ME, leases, [ME, THIRD], NOW, takeovers=True)
+    assert (sharing.take, sharing.give) == ((), ())
+    assert shards(sharing.free) == set(range(32, 64))
+    # With some room, some is taken; above the share, none.
+    sharing = share(ME, leases[2:], [ME, THIRD], NOW, takeovers=True)
+    assert (len(sharing.take), len(sharing.free)) == (1, 31)
+    assert not shards(sharing.take) & shards(sharing.free)
+    sharing = share(ME, leases, [ME, THIRD, FOURTH], NOW, takeovers=True)
+    assert (len(sharing.give), shards(sharing.free)) == (10, set(range(32, 64)))
 
 
 def test_a_lease_ends_with_its_last_moment() -> None:

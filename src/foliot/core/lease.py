@@ -30,10 +30,11 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a node does next: one of the two is empty."""
+    """What a node does next: it takes or gives, and frees what others let run out."""
 
     take: tuple[Lease, ...] = ()
     give: tuple[Lease, ...] = ()
+    free: tuple[Lease, ...] = ()
 
 
 def share(
@@ -47,20 +48,25 @@ def share(
     """Take up to the fair share, or give back what is above it.
 
     What nobody holds can be taken at any time; what somebody let run out only with `takeovers`:
-    after an outage everyone's leases have run out, and their owners are about to renew them.
+    after an outage everyone's leases have run out, and their owners are about to renew them. What
+    is above our share then is freed: it may be the share of one that has just come, and may take
+    only what nobody holds.
     """
     mine = [lease for lease in leases if lease.owner == node]
     room = fair_share(len(leases), len({*live, node})) - len(mine)
+    left = [lease for lease in leases if takeovers and _is_left(lease, node, now)]
     if room < 0:
         liked = sorted(mine, key=lambda lease: _preference(node, lease.shard))
-        return Sharing(give=tuple(liked[room:]))
-    free = [
-        lease
-        for lease in leases
-        if lease.owner is None or (takeovers and lease.owner != node and not lease.is_held(now))
-    ]
+        return Sharing(give=tuple(liked[room:]), free=tuple(left))
+    free = [*left, *(lease for lease in leases if lease.owner is None)]
     free.sort(key=lambda lease: _preference(node, lease.shard))
-    return Sharing(take=tuple(free[:room]))
+    take = tuple(free[:room])
+    return Sharing(take=take, free=tuple(lease for lease in left if lease not in take))
+
+
+def _is_left(lease: Lease, node: SchedulerId, now: datetime) -> bool:
+    """Somebody else's who let it run out."""
+    return lease.owner not in (None, node) and not lease.is_held(now)
 
 
 def fair_share(shards: int, nodes: int) -> int:

@@ -5,6 +5,7 @@ three, which survives two lost ones. What we hold is what the database says we h
 that was lost changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -73,10 +74,23 @@ class Shards:
             for lease in sharing.give:
                 self._held.pop(lease.shard, None)
         taken = {}
-        if sharing.take:
-            taken = await store.take(self._database, self._node.id, sharing.take, seen.now)
+        if wanted := (*sharing.take, *sharing.free):
+            taken = await store.take(self._database, self._node.id, wanted, seen.now)
             self._held |= taken
+        await self._free([lease.shard for lease in sharing.free])
         return self._report(seen, len(taken), len(sharing.give))
+
+    async def _free(self, shards: Sequence[int]) -> None:
+        """What we have taken for others. If we die before it is given, we are above our share."""
+        freed = [
+            Lease(shard, self._node.id, self._held[shard], None)
+            for shard in shards
+            if shard in self._held
+        ]
+        if freed:
+            await store.give(self._database, self._node.id, freed)
+            for lease in freed:
+                del self._held[lease.shard]
 
     async def _renew(self, told: datetime, now: datetime | None) -> None:
         """Also after the database's clock was set back: what it says now is what counts. While we
