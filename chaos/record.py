@@ -89,11 +89,13 @@ def read_samples(folder: Path) -> Iterator[Sample]:
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    """None if nothing was ever written."""
+    """None if nothing was ever written. A line without an end is being written: nobody has been
+    answered for it."""
     if path.exists():
         with path.open("rb") as lines:
             for line in lines:
-                yield json.loads(line)
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
 
 
 def _uuid(text: str | None) -> UUID | None:

@@ -6,7 +6,14 @@ from typing import Final
 from uuid import UUID
 
 from chaos.facts import Exchange, Fault, Sample
-from chaos.record import Recorder, read_effects, read_exchanges, read_faults, read_samples
+from chaos.record import (
+    FAULTS_FILE,
+    Recorder,
+    read_effects,
+    read_exchanges,
+    read_faults,
+    read_samples,
+)
 
 AT: Final = datetime(2026, 11, 16, 6, 30, 1, 250_000, tzinfo=UTC)
 JOB: Final = UUID("00000000-0000-8000-8000-000000000001")
@@ -39,3 +46,12 @@ def test_a_second_recorder_adds_to_what_the_first_has_written(tmp_path: Path) ->
 
 def test_a_run_without_effects_has_none(tmp_path: Path) -> None:
     assert list(read_effects(tmp_path)) == []
+
+
+def test_what_is_being_written_is_not_there_yet(tmp_path: Path) -> None:
+    fault = Fault("reset", "api", 1.0, 1.0, AT)
+    with Recorder(tmp_path) as recorder:
+        recorder.fault(fault)
+    with (tmp_path / FAULTS_FILE).open("ab") as file:
+        file.write(b'{"kind": "res')
+    assert list(read_faults(tmp_path)) == [fault]
