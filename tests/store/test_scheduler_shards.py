@@ -88,9 +88,10 @@ async def test_what_a_dead_node_held_goes_to_one_that_has_just_come(database: Da
     """It may take nothing over yet; whoever may frees it for all."""
     one, two = ManualScheduler(database), ManualScheduler(database)
     await passes(0, 12, one, two)
-    fresh = ManualScheduler(database)
     # The other one is silent from here on; its lease ends at 22.
-    await passes(13, 21, one, fresh)
+    await passes(13, 17, one)
+    fresh = ManualScheduler(database)
+    await passes(18, 21, one, fresh)
     assert len(one.shards.owned) + len(fresh.shards.owned) < 64
     await passes(22, 24, one, fresh)
     assert one.shards.owned | fresh.shards.owned == ALL
