@@ -11,12 +11,14 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from chaos.asking import NO_ANSWER, connect
 from chaos.facts import LONG_OUTAGE, STALL, STALLED
 from chaos.faults.stage import Moment, Stage, Strike
 from chaos.node import family, send_signal
+
+Isolation = Literal["read_committed", "repeatable_read"]
 
 PAUSE_SECONDS: Final = (0.0, 2.0)
 STALL_SECONDS: Final = (2.0, 8.0)
@@ -87,15 +89,22 @@ async def lock_table(stage: Stage, chance: Random) -> None:
 
 
 async def _hold_locked(stage: Stage, table: str, mode: str, seconds: float) -> None:
-    """It ends early if the database does, and does not begin while another is in the way."""
+    """It does not begin while another is in the way."""
+    await _hold_open(stage, LOCK.format(table=table, mode=mode), seconds)
+
+
+async def _hold_open(
+    stage: Stage, statement: str, seconds: float, isolation: Isolation = "read_committed"
+) -> None:
+    """A transaction that stays open after its statement. It ends early if the database does."""
     with suppress(*NO_ANSWER):
-        locking = await connect(stage.cluster.server.admin_url)
+        holding = await connect(stage.cluster.server.admin_url)
         try:
-            async with locking.transaction():
-                await locking.execute(LOCK.format(table=table, mode=mode))
+            async with holding.transaction(isolation=isolation):
+                await holding.execute(statement)
                 await asyncio.sleep(seconds)
         finally:
-            locking.terminate()
+            holding.terminate()
 
 
 async def be_away(stage: Stage, chance: Random) -> None:
@@ -145,16 +154,8 @@ async def kill_backend(stage: Stage, chance: Random) -> None:
 
 
 async def pin_snapshot(stage: Stage, chance: Random) -> None:
-    """It ends early if the database does."""
     seconds, began = chance.uniform(*PINNED_SECONDS), Moment()
-    with suppress(*NO_ANSWER):
-        pinning = await connect(stage.cluster.server.admin_url)
-        try:
-            async with pinning.transaction(isolation="repeatable_read"):
-                await pinning.fetch(PIN)
-                await asyncio.sleep(seconds)
-        finally:
-            pinning.terminate()
+    await _hold_open(stage, PIN, seconds, "repeatable_read")
     stage.note("pin snapshot", "", began, lasted=True)
 
 

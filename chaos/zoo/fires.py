@@ -202,7 +202,7 @@ FIRES: Final = (
         "a fire that a stall held up is carried out though it is a misfire by then",
         (
             Cut(
-                "store/functions/fire.sql",
+                FIRE,
                 "  if moment > p_as_of + interval '5 s' then return; end if;\n",
                 "",
             ),

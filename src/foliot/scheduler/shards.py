@@ -69,28 +69,21 @@ class Shards:
             seen.now,
             takeovers=may_judge(self._watch, LEASE_SECONDS),
         )
-        if sharing.give:
-            await store.give(self._database, self._node.id, sharing.give)
-            for lease in sharing.give:
-                self._held.pop(lease.shard, None)
+        await self._give(sharing.give)
         taken = {}
         if wanted := (*sharing.take, *sharing.free):
             taken = await store.take(self._database, self._node.id, wanted, seen.now)
             self._held |= taken
-        await self._free([lease.shard for lease in sharing.free])
+        # What we have taken for others; if it is not given now, we are above our share.
+        shards = [lease.shard for lease in sharing.free if lease.shard in taken]
+        await self._give([Lease(shard, self._node.id, taken[shard], None) for shard in shards])
         return self._report(seen, len(taken), len(sharing.give))
 
-    async def _free(self, shards: Sequence[int]) -> None:
-        """What we have taken for others. If we die before it is given, we are above our share."""
-        freed = [
-            Lease(shard, self._node.id, self._held[shard], None)
-            for shard in shards
-            if shard in self._held
-        ]
-        if freed:
-            await store.give(self._database, self._node.id, freed)
-            for lease in freed:
-                del self._held[lease.shard]
+    async def _give(self, leases: Sequence[Lease]) -> None:
+        if leases:
+            await store.give(self._database, self._node.id, leases)
+            for lease in leases:
+                self._held.pop(lease.shard, None)
 
     async def _renew(self, told: datetime, now: datetime | None) -> None:
         """Also after the database's clock was set back: what it says now is what counts. While we

@@ -37,10 +37,11 @@ class Entry:
         fire = settle_due(due, due.next_run_at)
         if fire is None:
             return
-        patience: float = MISFIRE_AFTER_SECONDS
-        if due.schedule.misfire_grace_seconds is not None:
-            patience = min(patience, due.schedule.misfire_grace_seconds)
-        until = due.expected + timedelta(seconds=patience + due.schedule.jitter_seconds)
+        until = due.expected + timedelta(
+            seconds=MISFIRE_AFTER_SECONDS + due.schedule.jitter_seconds
+        )
+        if fire.holds_until is not None:
+            until = min(until, fire.holds_until)
         if fire.next_instant is not None:
             until = min(until, fire.next_instant)
         self.ready, self.ready_until = fire, until
