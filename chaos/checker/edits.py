@@ -82,22 +82,19 @@ def _paused_since(versions: list[Row], place: int) -> datetime | None:
 
 
 def _check_acknowledged(history: History, findings: Findings) -> None:
-    first: dict[tuple[str, str | None], float] = {}
     for exchange in history.facts.exchanges:
-        sent = first.setdefault((exchange.action, exchange.key), exchange.sent)
         if exchange.job_id is None or not exchange.is_done:
             continue
         if exchange.action in _WANTED or exchange.action == "edit":
             findings.saw()
-            since = history.at(exchange.sent if exchange.key is None else sent)
-            if not _is_in_versions(history, exchange, since):
+            if not _is_in_versions(history, exchange):
                 versions = history.versions.get(exchange.job_id, [])
                 title = f"an acknowledged {exchange.action} that no version tells of"
                 shown = [words.exchange(exchange), *map(words.version, versions[-6:])]
                 findings.violate(title, shown)
 
 
-def _is_in_versions(history: History, exchange: Exchange, since: datetime) -> bool:
+def _is_in_versions(history: History, exchange: Exchange) -> bool:
     """A version with that state was in force at some time between the question, sent for the first
     time, and the answer; an edit's answer names the version that it made."""
     if exchange.job_id is None or exchange.answered is None:
@@ -106,7 +103,7 @@ def _is_in_versions(history: History, exchange: Exchange, since: datetime) -> bo
     if exchange.action == "edit":
         number = (exchange.answer or {}).get("version")
         return number is None or history.version(exchange.job_id, number) is not None
-    low, high = since - CLOCKS, history.at(exchange.answered) + CLOCKS
+    low, high = history.asked_at(exchange) - CLOCKS, history.at(exchange.answered) + CLOCKS
     wanted = _WANTED[exchange.action]
     ends = [*(row["valid_from"] for row in versions[1:]), None]
     for row, end in zip(versions, ends, strict=True):

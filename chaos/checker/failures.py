@@ -22,6 +22,7 @@ from chaos.facts import Row
 # What befalls an attempt from outside: nobody tells of it in time.
 _BEFALLS: Final = frozenset({"WORKER_LOST", "TIMEOUT", "EXIT_CODE", "EXPIRED", "CANCELLED"})
 _MEANT: Final = "failing"
+_ENDING: Final = "poison"
 _FIRED: Final = frozenset({"SCHEDULE", "AFTER"})
 _TIMEOUT_SECONDS: Final = 300.0  # of a job that says nothing
 # Of a call that never got through, which has a time of its own.
@@ -56,6 +57,7 @@ def _check_causes(history: History, findings: Findings) -> None:
         "TIMEOUT": partial(_early_timeout, history),
         "EXPIRED": partial(_early_expiry, history),
         "WORKER_LOST": partial(_lost_without_cause, history),
+        "EXIT_CODE": partial(_process_ended_by_nobody, history),
     }
     wishes = _Wishes(history)
     for row in history.facts.attempts:
@@ -99,6 +101,18 @@ def _lost_without_cause(history: History, row: Row) -> str | None:
     if hold is None or history.was_silent(hold) or _was_silenced(history, hold):
         return None
     return "its worker was called lost, and neither was silent nor struck"
+
+
+def _process_ended_by_nobody(history: History, row: Row) -> str | None:
+    """A handler that ends its process tells the sink before; else the run has killed it."""
+    told = history.effects.get(row["id"], ())
+    if any(one.fence == row["fence"] and one.what == _ENDING for one in told):
+        return None
+    node, low = history.node_of.get(row["worker_id"], ""), row["claimed_at"] - CLOCKS
+    faults = history.faults_of(node, low, row["finished_at"] + CLOCKS)
+    if any(fault.kind.startswith("kill") for fault in faults):
+        return None
+    return "its process ended, and neither it nor anybody else had done that"
 
 
 def _was_silenced(history: History, hold: Hold) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 from uuid import UUID
 
-from chaos.facts import Change, Effect, Facts, Fault, Row
+from chaos.facts import Change, Effect, Exchange, Facts, Fault, Row
 
 # What harms nobody by itself: a node starts with a clock that is off.
 HARMLESS: Final = frozenset({"clock off"})
@@ -60,6 +60,22 @@ class History:
     def at(self, monotonic: float) -> datetime:
         """The database's time at a moment of the machine's own clock."""
         return self.facts.calm_at + timedelta(seconds=monotonic - self.facts.calm)
+
+    def asked_at(self, exchange: Exchange) -> datetime:
+        """When it was sent for the first time: with one key it is one request."""
+        first = exchange.sent
+        if exchange.key is not None:
+            first = self._first_sent[exchange.action, exchange.key]
+        return self.at(first)
+
+    @cached_property
+    def _first_sent(self) -> dict[tuple[str, str], float]:
+        first: dict[tuple[str, str], float] = {}
+        for one in self.facts.exchanges:
+            if one.key is not None:
+                known = first.setdefault((one.action, one.key), one.sent)
+                first[one.action, one.key] = min(known, one.sent)
+        return first
 
     def earlier(self, at: datetime, by: timedelta) -> datetime:
         """Before `at` by so much of the database's working time: while it stood still, whatever was

@@ -68,17 +68,13 @@ def _check_acknowledged(
     history: History, changes: dict[str, list[Change]], findings: Findings
 ) -> None:
     """Between the question, sent for the first time, and its answer it was so at some moment."""
-    first: dict[str, float] = {}
     for exchange in history.facts.exchanges:
         if exchange.action not in _WANTED:
             continue
-        sent = (
-            exchange.sent if exchange.key is None else first.setdefault(exchange.key, exchange.sent)
-        )
         if exchange.answered is None or not exchange.is_done:
             continue
         findings.saw(_WANTED[exchange.action])
-        low, high = history.at(sent) - CLOCKS, history.at(exchange.answered) + CLOCKS
+        low, high = history.asked_at(exchange) - CLOCKS, history.at(exchange.answered) + CLOCKS
         known = changes.get(exchange.body["queue"], [])
         if not _was_so(known, low, high, paused=_WANTED[exchange.action]):
             title = f"an acknowledged {exchange.action} that nothing tells of"

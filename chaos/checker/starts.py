@@ -38,12 +38,8 @@ def check_never_early(history: History, findings: Findings) -> None:
 def _check_delays(history: History, findings: Findings) -> None:
     """A delay counts from when the database heard of it, which is after the request was sent for
     the first time."""
-    first: dict[tuple[str, str], float] = {}
-    for one in history.facts.exchanges:
-        if one.key is not None:
-            first[one.action, one.key] = min(one.sent, first.get((one.action, one.key), one.sent))
     for exchange in history.facts.exchanges:
-        since = history.at(first.get((exchange.action, exchange.key or ""), exchange.sent))
+        since = history.asked_at(exchange)
         for execution_id, seconds in _delayed(exchange):
             findings.saw()
             row = history.known.get(execution_id)

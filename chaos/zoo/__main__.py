@@ -7,6 +7,7 @@ against the named invariants. Then each broken Foliot in turn, first those that 
 
 import argparse
 import re
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from chaos.zoo.watching import (
 )
 
 KINDS: Final[dict[str, type[Named | Invariant]]] = {"test": Named, "run": Invariant}
+INTERRUPTED: Final = 130
 BAD: Final = re.compile(r"^(?:FAILED|ERROR) .*", re.MULTILINE)
 Case = tuple[Guard, Named | Invariant]
 
@@ -115,6 +117,8 @@ def main() -> int:
             if guard.name in names:
                 show(guard)
         return 0
+    # Like Ctrl-C: the copy is removed, and the command that runs on it is ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     check_cuts(GUARDS)
     if not control(cases):
@@ -128,4 +132,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

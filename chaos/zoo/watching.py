@@ -7,6 +7,7 @@ with, has noticed nothing; nor has a run without a verdict, or one whose facts m
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from chaos.zoo.copying import ROOT
 from chaos.zoo.guard import ASSERTION, Invariant, Named
 
 LIMIT_SECONDS: Final = 600.0
+ENDING_SECONDS: Final = 30.0
 # As the report prints them, and as pytest does.
 VIOLATED: Final = re.compile(r"^(?P<name>[a-z-]+) .*<-- violated$", re.MULTILINE)
 WITNESS: Final = re.compile(r"^(?P<name>[a-z-]+): (?P<title>.*)$", re.MULTILINE)
@@ -115,17 +117,29 @@ def run(sources: Path, *arguments: str) -> Said:
     """By the sources in this folder. A line is as wide as it needs to be: pytest cuts errors off
     where it takes the line to end."""
     path = f"{sources}{os.pathsep}{ROOT}"
+    with subprocess.Popen(  # noqa: S603 - our own commands
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path, "COLUMNS": "300"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as command:
+        try:
+            output, _ = command.communicate(timeout=LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return Said(f"not over within {LIMIT_SECONDS:g} s", None)
+        finally:
+            end(command)
+    return Said(output, command.returncode)
+
+
+def end(command: subprocess.Popen[str]) -> None:
+    """If it still runs: as by Ctrl-C, so that it takes down what it has started."""
+    if command.poll() is not None:
+        return
+    command.send_signal(signal.SIGINT)
     try:
-        done = subprocess.run(  # noqa: S603 - our own commands
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": path, "COLUMNS": "300"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+        command.communicate(timeout=ENDING_SECONDS)
     except subprocess.TimeoutExpired:
-        return Said(f"not over within {LIMIT_SECONDS:g} s", None)
-    return Said(done.stdout, done.returncode)
+        command.kill()

@@ -110,6 +110,23 @@ def test_who_was_struck_may_leave_before_it_was_silent(kind: str) -> None:
     assert titles(story, NAME) == []
 
 
+ENDED = "its process ended, and neither it nor anybody else had done that"
+
+
+def test_a_process_ends_by_its_handler_or_is_killed() -> None:
+    story = Story()
+    story.worker()
+    told = story.fire(story.job(), 1).claim(1.1, WORKER).tell("begun", 1.2)
+    told.end(3, "FAILED", error={"type": "EXIT_CODE"})
+    assert titles(story, NAME) == [ENDED]
+    story.fault("kill host", "worker-2", 2, 2)
+    story.fault("kill host", "worker-1", 0.5, 0.5)
+    story.fault("stop worker", "worker-1", 2, 2)
+    assert titles(story, NAME) == [ENDED]
+    story.fault("kill host", "worker-1", 2, 2)
+    assert titles(story, NAME) == []
+
+
 def cancelled(policy: str = "SKIP", trigger: str = "SCHEDULE") -> tuple[Story, Told]:
     story = Story()
     story.worker()
