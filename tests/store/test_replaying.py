@@ -11,24 +11,42 @@ from foliot.core.errors import DeadLetterClosed, JobNotFound, UnresolvedKey
 from foliot.core.ids import ExecutionId, replayed_execution
 from foliot.core.model import Json
 from foliot.core.retry import DeadLetterReason
+from foliot.core.states import ExecutionEvent
 from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
 from foliot.store.dead_letters import DeadLetterKind, discard, read_letter
 from foliot.store.enqueuing import Absent
 from foliot.store.errors import CommitUnknown, DatabaseUnreachable
+from foliot.store.finishing import Outcome, finish
 from foliot.store.replaying import Asker, Replay, Replayed, ReplayReport, replay, retry_ended
 from foliot.testing.database import sql
 from foliot.testing.deliveries import make_ended
 from foliot.testing.letters import limit_by_key, make_letters
 from foliot.testing.proxy import NodeProxy
-from foliot.testing.rows import DEFAULT_TENANT, NOW, make_job
-from foliot.testing.running import until_blocked
+from foliot.testing.rows import DEFAULT_TENANT, NOW, JobRow, make_job
+from foliot.testing.running import make_running, until_blocked
 
 LIVE = sql("select * from foliot.executions")
 COUNT = sql("select count(*) from foliot.executions")
 DELETE = sql("update foliot.jobs set status = 'DELETED' where id = $1")
 LOCK = sql("select from foliot.dead_letters where id = $1 for update")
 LATER = NOW + timedelta(hours=1)
+
+
+ADD_VERSION = sql(
+    "insert into foliot.job_versions (job_id, tenant_id, version, schedule_version, status,"
+    " definition, payload, changed_by, valid_from)"
+    " select job_id, tenant_id, 2, schedule_version, status,"
+    " definition || jsonb_build_object('concurrency',"
+    " jsonb_build_object('key', $2::text, 'limit', 5)),"
+    """ '{"user": "b"}', changed_by, valid_from from foliot.job_versions where job_id = $1"""
+)
+USE_VERSION = sql("update foliot.jobs set version = 2 where id = $1")
+
+
+async def add_version(database: Database, job: JobRow, template: str | None) -> None:
+    await database.execute(ADD_VERSION, job.job_id, template)
+    await database.execute(USE_VERSION, job.job_id)
 
 
 async def live(database: Database) -> asyncpg.Record:
@@ -249,21 +267,66 @@ async def test_a_job_that_is_deleted_meanwhile_is_seen(
     assert report.replayed[letter].created
 
 
-async def test_a_replay_keeps_its_concurrency_key_unless_the_payload_makes_another(
+def key(subject: str) -> str:
+    return f"key:{DEFAULT_TENANT}:{subject}"
+
+
+async def test_a_replay_is_under_the_concurrency_key_that_its_payload_makes(
     database: Database,
 ) -> None:
     job = await make_job(database, payload={"user": "a"})
-    key = f"key:{DEFAULT_TENANT}:mine"
-    await database.execute(sql("insert into foliot.limits (key, max_running) values ($1, 7)"), key)
-    one, two, three = await make_letters(database, 3, job=job, limit_keys=[key])
     await limit_by_key(database, job, "${payload.user}", 5)
+    one, two, three = await make_letters(database, 3, job=job, limit_keys=[key("a")])
     wanted = [Replay(one), Replay(two, {"user": "b"}), Replay(three, {"nobody": 1})]
     report = await replay(database, DEFAULT_TENANT, wanted, now=NOW)
     assert isinstance(report.refused[three], UnresolvedKey)
     found = {row["retry_of"]: row for row in await database.fetch(LIVE)}
-    assert found[one]["limit_keys"] == [key]
-    assert found[two]["limit_keys"] == [f"key:{DEFAULT_TENANT}:b"]
+    assert found[one]["limit_keys"] == [key("a")]
+    assert found[two]["limit_keys"] == [key("b")]
     assert {row["status"] for row in found.values()} == {"WAITING"}
+
+
+async def succeed(database: Database, job: JobRow, limit_keys: list[str]) -> ExecutionId:
+    worker, (row,) = await make_running(database, 1, job=job, limit_keys=limit_keys)
+    await finish(
+        database, worker, [Outcome(row.execution_id, row.fence, ExecutionEvent.SUCCEED)], NOW
+    )
+    return row.execution_id
+
+
+@pytest.mark.parametrize(
+    ("template", "was_under", "now_under"),
+    [
+        ("${payload.user}", "a", "b"),
+        ("${payload.user}", "mine", "mine"),
+        ("everybody", "everybody", None),
+        ("everybody", "mine", "mine"),
+        (None, "mine", "mine"),
+    ],
+)
+@pytest.mark.parametrize("has_letter", [True, False])
+async def test_a_key_that_came_with_a_request_stays_and_the_jobs_own_is_made_anew(
+    database: Database,
+    template: str | None,
+    was_under: str,
+    now_under: str | None,
+    has_letter: bool,
+) -> None:
+    """Its job has another version by now, with another payload and another key of its own."""
+    job = await make_job(database, payload={"user": "a"})
+    await limit_by_key(database, job, template, 5)
+    keys = ["tenant:wide", key(was_under)]
+    if has_letter:
+        (old,) = await make_letters(database, job=job, limit_keys=keys)
+    else:
+        old = await succeed(database, job, keys)
+    await add_version(database, job, template and template.replace("everybody", "others"))
+    if has_letter:
+        await replay(database, DEFAULT_TENANT, [Replay(old)], now=NOW)
+    else:
+        await retry_ended(database, DEFAULT_TENANT, Replay(old), "mark", NOW)
+    expected = None if now_under is None else [key(now_under)]
+    assert (await live(database))["limit_keys"] == expected, "the row of the job has no key of it"
 
 
 async def test_a_delay_parks_it(database: Database) -> None:

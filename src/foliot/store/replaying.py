@@ -234,7 +234,7 @@ def _wanted(tenant_id: TenantId, wanted: Replay, old: asyncpg.Record, asker: Ask
         priority=old["priority"],
         delay_seconds=wanted.delay_seconds,
         labels=old["labels"],
-        concurrency=_concurrency(tenant_id, wanted, old, payload),
+        concurrency=_concurrency(tenant_id, old, payload),
         idempotency_key=None if succeeded else old["idempotency_key"] or str(wanted.letter_id),
         retry_of=wanted.letter_id,
         trace_id=wanted.trace_id,
@@ -242,19 +242,24 @@ def _wanted(tenant_id: TenantId, wanted: Replay, old: asyncpg.Record, asker: Ask
     )
 
 
-def _concurrency(
-    tenant_id: TenantId, wanted: Replay, old: asyncpg.Record, payload: Json | Absent
-) -> Limit | None:
-    """The key it was under, unless its job makes one of the payload and that is another now."""
+def _concurrency(tenant_id: TenantId, old: asyncpg.Record, payload: Json | Absent) -> Limit | None:
+    """The key that came with its request; or else what its job makes of the payload now."""
     limit = ConcurrencyLimit(**(old["concurrency"] or {}))
     if limit.limit is None:
         return None
-    template = limit.key or ""
-    is_made = "${" in template
-    if old["limit_key"] is not None and (wanted.payload is Absent.ABSENT or not is_made):
-        subject = old["limit_key"].removeprefix(f"key:{tenant_id}:")
-        return key_limit(tenant_id, subject, limit.limit)
-    if not is_made:
+    key, template = _given_key(tenant_id, old), limit.key or ""
+    if key is None and "${" in template:
+        key = resolve_key(template, old["job_payload"] if payload is Absent.ABSENT else payload)
+    return None if key is None else key_limit(tenant_id, key, limit.limit)
+
+
+def _given_key(tenant_id: TenantId, old: asyncpg.Record) -> str | None:
+    """None if it was under the one of its job as that was then: that may be another now."""
+    if old["limit_key"] is None:
         return None
-    filled = old["job_payload"] if payload is Absent.ABSENT else payload
-    return key_limit(tenant_id, resolve_key(template, filled), limit.limit)
+    key: str = old["limit_key"].removeprefix(f"key:{tenant_id}:")
+    try:
+        made = resolve_key(old["template"] or "", old["payload"])
+    except InvalidInput:
+        return key
+    return None if key == made else key

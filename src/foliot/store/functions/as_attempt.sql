@@ -15,5 +15,5 @@ as $$
          p_status, p_final, e.trigger, e.queue, e.priority, e.scheduled_time, e.available_at,
          e.queued_at, e.claimed_at, p_started_at, p_finished_at, e.worker_id, e.labels, e.payload,
          p_result, p_truncated, p_error, p_response, e.idempotency_key, e.retry_of, e.dag_run_id,
-         e.trace_id, e.cancel_requested_at
+         e.trace_id, e.cancel_requested_at, foliot.concurrency_key(e.limit_keys)
 $$;

@@ -14,9 +14,7 @@ language sql stable
 as $$
   select e.id, e.tenant_id, e.job_id, e.job_version, e.job_name, p_reason, p_fingerprint, e.scheduled_time,
          p_failed_at, coalesce(e.payload, v.payload), e.payload is null, e.priority, e.labels,
-         case when starts_with(e.limit_keys[cardinality(e.limit_keys)], 'key:')
-              then e.limit_keys[cardinality(e.limit_keys)] end,
-         e.idempotency_key, e.attempt_number, p_error,
+         foliot.concurrency_key(e.limit_keys), e.idempotency_key, e.attempt_number, p_error,
          case when v.delay is not null and e.retry_of is null and p_reason <> 'POISON'
               then p_failed_at + make_interval(secs => least(v.delay, 31622400)) end,
          null::uuid, null::timestamptz, null::timestamptz, null::text

@@ -31,7 +31,8 @@ create table foliot.attempts (
   retry_of         uuid,
   dag_run_id       uuid,
   trace_id         text,
-  cancel_requested_at timestamptz
+  cancel_requested_at timestamptz,
+  limit_key        text         -- the concurrency key it was under
 ) partition by range (finished_at);
 
 -- Where a finish lands whose day nobody made: it must never fail for that.
