@@ -1,5 +1,6 @@
 """Commands as real processes: what they get, what they give, what is told of them."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -101,6 +102,24 @@ async def test_it_is_in_a_folder_of_its_own_that_goes_with_it(runner: CommandRun
     folder, *rest = result(await runner.run(task, Heard()))["stdout"].split()
     assert rest == []
     assert not is_there(folder)
+
+
+async def test_a_deep_tree_goes_with_it_and_costs_it_nothing(runner: CommandRunner) -> None:
+    task = script("pwd; i=0; while [ $i -lt 1500 ]; do mkdir d && cd -P d; i=$((i+1)); done")
+    folder = result(await runner.run(task, Heard()))["stdout"].strip()
+    assert not is_there(folder)
+
+
+async def test_its_end_does_not_depend_on_a_thread_to_tidy_up(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as crowded:
+        crowded.setattr(asyncio, "to_thread", full)
+        ended = await runner.run(script("echo done"), Heard())
+    assert result(ended)["stdout"] == "done\n"
 
 
 async def test_it_has_no_descriptors_but_its_own_and_leads_a_session(runner: CommandRunner) -> None:

@@ -50,6 +50,8 @@ async def test_progress_is_written_only_by_who_holds_the_row(database: Database)
     worker, (row, other) = await make_running(database, 2)
     stale = Progress(other.execution_id, other.fence - 1, 50.0, "late")
     good = Progress(row.execution_id, row.fence, float("nan"), "x" * 5000)
+    assert await write_progress(database, worker, [replace(good, percent=10**400)]) == 1
+    assert (await live_row(database, row))["progress"]["percent"] == 100
     assert await write_progress(database, worker, [stale, good]) == 1
     assert await write_progress(database, WorkerId(fresh_id()), [good]) == 0
     assert await write_progress(database, worker, []) == 0

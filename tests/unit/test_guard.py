@@ -14,6 +14,7 @@ from foliot.core.allow_list import CLOSED, AllowList, read_allow_list
 from foliot.core.hosts import Address
 from foliot.worker.http import guard as guard_module
 from foliot.worker.http import lookup as lookup_module
+from foliot.worker.http.failures import is_ours
 from foliot.worker.http.guard import Guard, TargetRefused
 from foliot.worker.http.lookup import MachineLookup, read_address
 
@@ -255,6 +256,53 @@ async def test_lookups_that_hang_hold_a_few_threads_until_they_end(
     assert not under_way.acquire(blocking=False)
     let_go.set()
     assert await asking[2] == []
+
+
+class NoThread(threading.Thread):
+    """As at the limit of what may run at once."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+async def test_a_thread_that_cannot_be_started_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lookup_module, "THREADS_MAX", 2)
+    lookup = MachineLookup()
+    with monkeypatch.context() as full:
+        full.setattr(lookup_module, "Thread", NoThread)
+        for _ in range(3):
+            with pytest.raises(BlockingIOError, match="no thread to resolve") as raised:
+                await asyncio.wait_for(lookup(NAME), 5)
+            assert is_ours(raised.value)
+    assert INSIDE in await asyncio.wait_for(lookup("localhost"), 5)
+
+
+async def test_a_lack_of_threads_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the client tells it, by its own kind of error."""
+    monkeypatch.setattr(lookup_module, "Thread", NoThread)
+    async with session_of(Guard(CLOSED)) as session:
+        with pytest.raises(aiohttp.ClientConnectorDNSError) as raised:
+            await get(session, f"http://{NAME}/")
+    assert is_ours(raised.value)
+
+
+async def test_an_answer_that_cannot_be_read_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def strange(*_: object, **__: object) -> list[tuple[int, tuple[str, int]]]:
+        return [(0, ("no address", 0))]
+
+    monkeypatch.setattr(lookup_module, "THREADS_MAX", 2)
+    lookup = MachineLookup()
+    with monkeypatch.context() as odd:
+        odd.setattr(socket, "getaddrinfo", strange)
+        for _ in range(3):
+            with pytest.raises(OSError, match=f"{NAME} could not be resolved") as raised:
+                await asyncio.wait_for(lookup(NAME), 5)
+            assert not is_ours(raised.value)
+    assert INSIDE in await asyncio.wait_for(lookup("localhost"), 5)
 
 
 def test_a_zone_is_no_part_of_an_address() -> None:

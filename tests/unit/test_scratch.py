@@ -1,16 +1,12 @@
 """Folders for commands: new for each, gone after it, and after its worker's death."""
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-from foliot.worker.commands.scratch import PREFIX, Scratch, remove
+import pytest
 
-NOBODY: Final = 65_534
+from foliot.testing.programs import an_ordinary_user, nest
+from foliot.worker.commands import scratch as scratch_module
+from foliot.worker.commands.scratch import PREFIX, Scratch
 
 
 def test_each_folder_is_new_and_nobody_elses(tmp_path: Path) -> None:
@@ -59,38 +55,42 @@ def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path) -> None:
     scratch.close()
 
 
-@contextmanager
-def an_ordinary_user() -> Iterator[Path]:
-    """A folder of somebody whom permissions bind; nothing is closed to root."""
-    user = NOBODY if os.geteuid() == 0 else os.geteuid()
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    os.chown(folder, user, -1)
-    before = os.geteuid()
-    os.seteuid(user)
-    try:
-        yield folder
-    finally:
-        os.seteuid(before)
-        shutil.rmtree(folder)
-
-
-def test_folders_without_permissions_are_removed() -> None:
+def test_a_folder_that_a_program_has_shut_is_opened_again() -> None:
     with an_ordinary_user() as parent:
-        folder = parent / "folder"
-        (folder / "a" / "b").mkdir(parents=True)
-        (folder / "a" / "b").chmod(0)
-        (folder / "a").chmod(0o500)
-        remove(folder)
-        assert not folder.exists()
+        scratch = Scratch(parent)
+        scratch.open()
+        assert scratch.root is not None
+        for mode in (0o500, 0):
+            scratch.root.chmod(mode)
+            assert scratch.folder().is_dir()
+        scratch.close()
+        assert list(parent.iterdir()) == []
 
 
-def test_links_in_a_folder_lead_nowhere(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").write_text("x")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "link").symlink_to(outside)
-    remove(folder)
-    assert not folder.exists()
-    assert (outside / "file").exists()
+def test_a_deep_tree_of_a_dead_worker_keeps_no_other_from_starting(tmp_path: Path) -> None:
+    left = tmp_path / f"{PREFIX}left"
+    nest(left, 1500)
+    scratch = Scratch(tmp_path)
+    scratch.open()
+    assert not left.exists()
+    scratch.close()
+
+
+def test_what_cannot_be_removed_is_locked_by_nobody_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / f"{PREFIX}left"
+    left.mkdir()
+
+    def fail(_: Path) -> None:
+        raise OSError("it stays")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(scratch_module, "remove", fail)
+        first = Scratch(tmp_path)
+        first.open()
+    second = Scratch(tmp_path)
+    second.open()
+    assert not left.exists()
+    first.close()
+    second.close()

@@ -6,9 +6,11 @@ own parent has died, so that none gets away by forking twice.
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,8 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
+# Of all that are killed at once: a process with much memory takes a while to give it back.
+DEATH_SECONDS_MAX: Final = 1.0
 _IS_LINUX: Final = sys.platform == "linux"
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
 
@@ -62,15 +66,27 @@ def end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def end_strays(kept: frozenset[int] = frozenset()) -> None:
-    """Children of this process but `kept` are killed and buried, and those that come to it by
-    that, until there are none."""
-    while strays := children() - kept:
-        for pid in strays:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+class Strays:
+    """Children of this process that nobody here has asked for."""
+
+    def __init__(self) -> None:
+        self._undying: set[int] = set()
+
+    def end(self, kept: frozenset[int] = frozenset()) -> None:
+        """All but `kept` are killed and buried, and those that come to this process by that, until
+        there are none. One that cannot be killed (it has gained other rights, as by sudo) or does
+        not die of it (it hangs in the kernel) is left for the next time: nobody waits for it."""
+        self._undying = {pid for pid in self._undying if not _end(pid, 0)}
+        until = time.monotonic() + DEATH_SECONDS_MAX
+        while strays := children() - kept - self._undying:
+            for pid in strays:
+                if not _end(pid, max(0.0, until - time.monotonic())):
+                    self._undying.add(pid)
+
+
+def end_strays() -> None:
+    """All children of this process, once."""
+    Strays().end()
 
 
 def let_pass(number: signal.Signals) -> None:
@@ -94,6 +110,37 @@ def let_pass(number: signal.Signals) -> None:
 
     signal.signal(number, ignore)
     os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=heed)
+
+
+def _end(pid: int, seconds: float) -> bool:
+    """Whether this child was killed and buried within so many seconds."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except PermissionError:
+        seconds = 0.0
+    except ProcessLookupError:
+        return True
+    try:
+        buried, _ = os.waitpid(pid, os.WNOHANG)
+        if not buried and seconds > 0 and _has_died(pid, seconds):
+            buried, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return buried == pid
+
+
+def _has_died(pid: int, seconds: float) -> bool:
+    """Waits for that, and no longer where the system can tell."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:  # an old kernel, or no descriptor is left
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT) is not None
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(fd)
 
 
 def _prctl(option: int, value: int) -> None:

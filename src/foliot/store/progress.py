@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 from typing import Final
 
 from foliot.core.ids import ExecutionId, WorkerId
@@ -43,6 +43,6 @@ async def write_progress(database: Database, worker_id: WorkerId, batch: Sequenc
 def _as_text(progress: Progress) -> str:
     percent = progress.percent
     if percent is not None:
-        percent = min(100.0, max(0.0, percent)) if isfinite(percent) else None
+        percent = min(100.0, max(0.0, percent)) if -inf < percent < inf else None
     message = clean_text(progress.message, MESSAGE_CHARS_MAX)
     return encode_json({"percent": percent, "message": message})

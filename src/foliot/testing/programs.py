@@ -4,7 +4,9 @@ import asyncio
 import ctypes
 import os
 import resource
+import shutil
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from foliot.worker.tasks import Ended, Failed, Succeeded, Task
 
 SH: Final = "/bin/sh"
 GET_DUMPABLE, SET_DUMPABLE = 3, 4
+NOBODY: Final = 65_534
 
 
 @contextmanager
@@ -80,6 +83,34 @@ def entries(folder: Path) -> list[Path]:
 
 def is_there(path: str) -> bool:
     return Path(path).exists()
+
+
+@contextmanager
+def an_ordinary_user() -> Iterator[Path]:
+    """A folder of somebody whom permissions bind; nothing is closed to root."""
+    user = NOBODY if os.geteuid() == 0 else os.geteuid()
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    os.chown(folder, user, -1)
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield folder
+    finally:
+        os.seteuid(before)
+        shutil.rmtree(folder)
+
+
+def nest(folder: Path, depth: int) -> None:
+    """So many folders in each other, and a file in the last; its path may be too long to use."""
+    folder.mkdir()
+    fd = os.open(folder, os.O_PATH)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        inner = os.open("d", os.O_PATH, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=fd))
+    os.close(fd)
 
 
 async def until_gone(pid: int) -> None:

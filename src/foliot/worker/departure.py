@@ -48,17 +48,25 @@ class Departure:
         self._clock = clock
         self._answers: list[SharedAnswer[bool]] = []  # that may still come
 
-    async def leave(self, drain_seconds: float, stop: asyncio.Event) -> None:
+    async def leave(self, drain_seconds: float, stop: asyncio.Event, lost: asyncio.Event) -> None:
+        """Who is lost on its way out flees: what it still runs has begun elsewhere."""
         hand = self._attempts.hand
         leave_by = self._clock.monotonic() + drain_seconds
         self._attempts.leave()
+
+        def is_enough() -> bool:
+            return not hand.running or stop.is_set() or lost.is_set()
+
         if not stop.is_set():
             log.info("leaving: %d executions are still running", hand.running)
             await self._tell(drain(self._lines.beat, self._worker_id), STOP_SECONDS)
-            await self._look(lambda: not hand.running or stop.is_set(), drain_seconds)
-        if hand.running:
+            await self._look(is_enough, drain_seconds)
+        if hand.running and not lost.is_set():
             self._attempts.stop_running(LEAVE_REASON)
-            await self._look(lambda: not hand.running or stop.is_set(), STOP_SECONDS)
+            await self._look(is_enough, STOP_SECONDS)
+        if lost.is_set():
+            await self.flee()
+            return
         await self._runner.close(grace_seconds=0)
         left = max(WRITE_SECONDS, leave_by - self._clock.monotonic())
         await self._write(HASTE_SECONDS if stop.is_set() else left, stop)

@@ -2,7 +2,7 @@
 
 It ends in one of three ways: it leaves when it is told to, it stops at once when it is told
 twice, or it finds that the others hold it for dead. In the last case whatever it runs is somebody
-else's by now: it ends its processes and begins another life.
+else's by now: it ends its processes and begins another life, unless it was told to leave before.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ CANCEL_REST_SECONDS: Final = 0.02
 
 
 class Ending(StrEnum):
-    LEFT = "LEFT"  # all that ran is finished or handed back
+    LEFT = "LEFT"  # as it was told to: nothing runs any more
     LOST = "LOST"  # dead to the others
 
 
@@ -73,7 +73,8 @@ class Life:
         self._orders = orders
         self._ear = ear
         self._over = asyncio.Event()
-        self._lost = False
+        self._lost = asyncio.Event()
+        self._drained = False  # by an operator
 
     async def live(self, drain_seconds: float) -> Ending:
         try:
@@ -128,7 +129,7 @@ class Life:
         with ExitStack() as ears:
             await self._work_at(desk, drain_seconds, ears)
         ACTIVE_EXECUTIONS.set_function(lambda: 0)
-        return Ending.LOST if self._lost else Ending.LEFT
+        return Ending.LEFT if self._is_told() else Ending.LOST
 
     async def _work_at(self, desk: Desk, drain_seconds: float, ears: ExitStack) -> None:
         async with asyncio.TaskGroup() as group:
@@ -143,10 +144,11 @@ class Life:
             self._start_loops(attempts, spawn, ears)
             departure = Departure(self.worker_id, attempts, self._runner, self._lines, self._clock)
             await self._until_over()
-            if self._lost:
+            if self._lost.is_set():
                 await departure.flee()
             else:
-                await departure.leave(drain_seconds, self._orders.stop)
+                await departure.leave(drain_seconds, self._orders.stop, self._lost)
+            if self._is_told():
                 self._lines.cut()
             for task in tuple(tasks):
                 task.cancel()
@@ -175,6 +177,7 @@ class Life:
             if status is None:
                 self._lose("its heartbeat was refused: the others hold it for dead")
             elif status is WorkerState.DRAINING:
+                self._drained = True
                 self._over.set()
             next_beat = clock.monotonic() + BEAT_SECONDS - NEWS_SECONDS
             return NEWS_SECONDS
@@ -206,10 +209,15 @@ class Life:
         spawn(repeat("worker logs", write_logs, clock=clock))
         spawn(repeat("worker progress", write_progress, clock=clock))
 
+    def _is_told(self) -> bool:
+        """To leave: it has no other life then."""
+        return self._drained or self._orders.leave.is_set()
+
     def _lose(self, reason: str) -> None:
-        if not self._over.is_set():
-            log.warning("worker %s begins anew: %s", self.worker_id, reason)
-            self._lost = True
+        if not self._lost.is_set():
+            consequence = "leaves at once" if self._is_told() else "begins anew"
+            log.warning("worker %s %s: %s", self.worker_id, consequence, reason)
+            self._lost.set()
             self._over.set()
 
     async def _until_over(self) -> None:

@@ -23,7 +23,8 @@ from foliot.runtime.family import hide_from_own_user
 from foliot.worker.commands.ends import OWN_LACK_SECONDS, end_of
 from foliot.worker.commands.environment import environment_of, environment_of_hosts
 from foliot.worker.commands.program import RUN
-from foliot.worker.commands.scratch import Scratch, remove
+from foliot.worker.commands.removal import remove
+from foliot.worker.commands.scratch import Scratch
 from foliot.worker.hosts.runner import HandlerRunner
 from foliot.worker.tasks import Ended, Failed, HandedBack, Held, Reporter, Succeeded, Task
 
@@ -62,7 +63,7 @@ class CommandRunner:
             order = _order_of(task, task.command, program, folder)
             ended = await self._hosts.run(order, reporter)
         finally:
-            await asyncio.to_thread(remove, folder)
+            await _remove(folder)
         return end_of(ended.result, program) if isinstance(ended, Succeeded) else ended
 
     def cancel(self, execution_id: UUID, reason: str) -> None:
@@ -79,6 +80,14 @@ class CommandRunner:
         path = _in_its_folder(target.argv[0])
         check_allowed(path, Programs(frozenset(map(_in_its_folder, self._programs.paths))))
         return path
+
+
+async def _remove(folder: Path) -> None:
+    """How a command has ended does not depend on it."""
+    try:
+        await asyncio.to_thread(remove, folder)
+    except RuntimeError as error:  # no thread is to be had: it goes with the worker's own folder
+        log.warning("%s stays for now: %s", folder, error)
 
 
 def _in_its_folder(path: str) -> str:

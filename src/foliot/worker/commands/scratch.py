@@ -6,12 +6,12 @@ that was killed has left is removed by the next one to start.
 
 import fcntl
 import os
-import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from foliot.worker.commands.removal import remove
 
 PREFIX: Final = "foliot-commands-"
 # Until it is locked it goes by a name that nobody looks for.
@@ -35,8 +35,9 @@ class Scratch:
         """A new and empty one. Raises OSError."""
         if self.root is None:
             raise OSError("there is no place for scratch folders")
-        # Somebody may have tidied up around us.
+        # Somebody may have tidied up around us, or a program have shut what it is in.
         self.root.mkdir(mode=0o700, exist_ok=True)
+        self.root.chmod(0o700)
         return Path(tempfile.mkdtemp(dir=self.root))
 
     def close(self) -> None:
@@ -52,14 +53,12 @@ class Scratch:
                 if path.lstat().st_uid != os.getuid():
                     continue
                 lock = _locked(path)
-                if lock is not None:
+                if lock is None:
+                    continue
+                try:
                     remove(path)
+                finally:
                     os.close(lock)
-
-
-def remove(folder: Path) -> None:
-    """Also what its owner may not enter; what cannot be removed stays."""
-    shutil.rmtree(folder, onerror=_open_and_retry)
 
 
 def _locked(folder: Path) -> int | None:
@@ -71,16 +70,3 @@ def _locked(folder: Path) -> int | None:
         os.close(fd)
         return None
     return fd
-
-
-def _open_and_retry(function: Callable[..., Any], path: str, _: object) -> None:
-    """A folder without permissions keeps its entries until it has some."""
-    with suppress(OSError):
-        if Path(path).is_symlink():
-            return
-        Path(path).parent.chmod(0o700)
-        if Path(path).is_dir():
-            Path(path).chmod(0o700)
-            shutil.rmtree(path, ignore_errors=True)
-        elif function in (os.unlink, os.remove):
-            Path(path).unlink()

@@ -70,7 +70,8 @@ class Attempt:
     def end_processes(self) -> None:
         for process in self.processes:
             if process.get_returncode() is None:
-                with suppress(ProcessLookupError):
+                # One that has gained other rights, as by sudo, is not ours to end.
+                with suppress(ProcessLookupError, PermissionError):
                     process.kill()
 
     def flush(self) -> None:

@@ -8,8 +8,8 @@ import asyncio
 import json
 import traceback
 from collections.abc import Callable
-from math import isfinite
 from pathlib import Path
+from sys import float_info
 from typing import Final
 
 import msgspec
@@ -87,7 +87,7 @@ def _end_of_failure(attempt: Attempt, error: BaseException) -> End:
 
 
 def _is_duration(seconds: object) -> bool:
-    return isinstance(seconds, int | float) and seconds >= 0 and isfinite(float(seconds))
+    return isinstance(seconds, int | float) and 0 <= seconds <= float_info.max
 
 
 def _text(error: BaseException) -> str:

@@ -50,7 +50,6 @@ class Host:
         self.runs = 0
         self.is_leaving = False  # gets nothing more to do
         self.killed_for: UnderWay | None = None
-        self.killed_at = 0.0
         self.blocker = 0  # the ticket that kept the loop when the host was killed
         self.is_reported = False  # that it stands still
         self._nursery = nursery
@@ -81,6 +80,10 @@ class Host:
     @property
     def is_for_one_run(self) -> bool:
         return any(one.task.run_alone for one in self.under_way.values())
+
+    @property
+    def is_at_work(self) -> bool:
+        return any(one.has_begun for one in self.under_way.values())
 
     def begin(self, under_way: UnderWay) -> None:
         self.runs += 1

@@ -159,8 +159,8 @@ class Exited(_Message):
     reason: str = ""
 
 
-Request = Fork | Kill
-Reply = Imported | NotImported | Forked | Exited
+Request = Fork | Kill | Ping
+Reply = Imported | NotImported | Forked | Exited | Pong
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

@@ -21,11 +21,11 @@ from typing import Final
 
 from foliot.core.errors import InvalidInput
 from foliot.runtime.family import (
+    Strays,
     adopt_orphans,
     children,
     die_with_parent,
     end_group,
-    end_strays,
     let_pass,
 )
 from foliot.worker.app import Prepared, prepare_all
@@ -38,6 +38,8 @@ from foliot.worker.hosts.messages import (
     Imported,
     Kill,
     NotImported,
+    Ping,
+    Pong,
     Reply,
     encode_frames,
 )
@@ -70,6 +72,7 @@ class Nursery:
         self._handlers: dict[str, Prepared] | None = None
         self._hosts: dict[int, int] = {}  # host -> pid
         self._imported_with: frozenset[int] = frozenset()  # processes that modules have started
+        self._strays = Strays()
         self._frames = FrameReader()
         self._woken: tuple[socket.socket, socket.socket] | None = None
 
@@ -128,10 +131,13 @@ class Nursery:
             return False
         for frame in self._frames.feed(data):
             for request in REQUESTS.decode(frame):
-                if isinstance(request, Kill):
-                    self._kill(request.host)
-                else:
-                    self._fork(request, descriptors)
+                match request:
+                    case Fork():
+                        self._fork(request, descriptors)
+                    case Kill():
+                        self._kill(request.host)
+                    case Ping():
+                        self._tell(Pong(request.number))
         return True
 
     def _fork(self, request: Fork, descriptors: list[int]) -> None:
@@ -209,7 +215,7 @@ class Nursery:
 
     def _end_strays(self) -> None:
         """Children that nobody here has forked come from a host that is dead."""
-        end_strays(self._imported_with | frozenset(self._hosts.values()))
+        self._strays.end(self._imported_with | frozenset(self._hosts.values()))
 
     def _tell(self, reply: Reply) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):

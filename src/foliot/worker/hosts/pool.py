@@ -20,7 +20,8 @@ _SHARED: Final = Shape(is_async=True, is_shared=True)
 @dataclass(frozen=True, slots=True)
 class HostLimits:
     """`relief` hosts are started beside the shared ones while those stand still. What has not
-    begun in a host after `begin_seconds` is asked to stop and handed back."""
+    begun in a host after `begin_seconds` is asked to stop and handed back; where the host is busy
+    with another's code or with importing, not before its timeout."""
 
     shared: int = 1
     relief: int = 2

@@ -29,7 +29,7 @@ from foliot.worker.hosts.messages import (
     Stopped,
     Unknown,
 )
-from foliot.worker.hosts.nursery_link import NurseryLink
+from foliot.worker.hosts.nursery_link import NotWanted, NurseryLink
 from foliot.worker.hosts.pool import STILL_SECONDS, HostLimits, HostPool
 from foliot.worker.hosts.under_way import Asked, UnderWay, ended_by
 from foliot.worker.hosts.verdict import Death, verdict
@@ -42,7 +42,8 @@ log = logging.getLogger(__name__)
 _TELL, _LOOK = -1, -2
 TELL_SECONDS: Final = 0.2
 LOOK_SECONDS: Final = 1.0
-# So long after a kill that had no effect, what should have done it is woken, and then killed.
+# After so long without an answer, what should have killed a host is woken, and then killed. If it
+# answers, it has done so: a process with much memory, or one that hangs in the kernel, dies slowly.
 KILL_SECONDS: Final = 3.0
 _STOPPING: Final = "the worker is stopping"
 _LET_GO: Final = "its worker has let go of it"
@@ -79,6 +80,8 @@ class HandlerRunner:
         self._alarms = Alarms(self._ring)
         self._handlers: dict[str, tuple[Kind, bool]] = {}
         self._reviving = asyncio.Lock()
+        self._failures = 0  # of reviving
+        self._trouble = ""
         self._arriving: dict[UUID, str | None] = {}  # waits for a process; why it need not
         self._tickets = 0
         self._placed: dict[int, tuple[UnderWay, Host]] = {}
@@ -121,6 +124,8 @@ class HandlerRunner:
             endings = [under_way.ended for under_way, _ in self._placed.values()]
             await asyncio.wait(endings, timeout=grace_seconds)
         await self._nursery.close()
+        async with self._reviving:  # whoever was starting it has heard of that
+            await self._nursery.close()
         for number in list(self._pool.hosts):
             self._bury(number, None)
         self._alarms.close()
@@ -138,7 +143,8 @@ class HandlerRunner:
         under_way.ended.let_go = partial(self.cancel, task.execution_id, _LET_GO)
         self._placed[under_way.ticket] = (under_way, host)
         self._by_execution[task.execution_id] = under_way.ticket
-        self._alarms.set(under_way.ticket, task.timeout_seconds)
+        first = min(task.timeout_seconds, self._limits.begin_seconds)
+        self._alarms.set(under_way.ticket, first)
         if host.shape.is_shared and _LOOK not in self._alarms:
             self._alarms.set(_LOOK, LOOK_SECONDS)
         host.begin(under_way)
@@ -156,18 +162,26 @@ class HandlerRunner:
         return HandedBack(trouble) if trouble is not None else await self.run(task, reporter)
 
     async def _revive(self) -> str | None:
-        """The nursery was lost: another takes its place. Says why not."""
+        """The nursery was lost: another takes its place. Says why not. Importing may take long: who
+        has waited while it failed does not try the same again."""
+        failures = self._failures
         async with self._reviving:
-            if self._is_closing:
-                return _STOPPING
             if self._nursery.is_alive:
                 return None
+            if self._failures != failures:
+                return self._trouble
             await self._nursery.close()
+            if self._is_closing:
+                return _STOPPING
             try:
                 await self._nursery.start()
+            except NotWanted:
+                return _STOPPING
             except (ModuleNotImported, OSError) as error:
                 log.warning("handlers cannot run: %s", error)
-                return f"no process for it: {error}"
+                self._failures += 1
+                self._trouble = f"no process for it: {error}"
+                return self._trouble
         return None
 
     # What hosts say.
@@ -257,9 +271,15 @@ class HandlerRunner:
     def _seconds_left(self, under_way: UnderWay, host: Host) -> float:
         self._read_board(host)
         now = self._loop.time()
+        timeout = under_way.task.timeout_seconds
         if under_way.has_begun:
-            return under_way.began_at + under_way.task.timeout_seconds - now
-        return under_way.placed_at + self._limits.begin_seconds - now
+            return under_way.began_at + timeout - now
+        patience = self._limits.begin_seconds
+        if host.is_at_work or self._nursery.is_cold:
+            # To get it back, what its process is at would have to be killed: another handler that
+            # keeps it waiting, or an import, which would take as long the next time.
+            patience = max(patience, timeout)
+        return under_way.placed_at + patience - now
 
     def _ask_to_stop(self, ticket: int, asked: Asked) -> None:
         under_way, host = self._placed[ticket]
@@ -271,16 +291,15 @@ class HandlerRunner:
 
     def _kill(self, host: Host, under_way: UnderWay) -> None:
         """It was asked and did not stop."""
-        now = self._loop.time()
         if host.killed_for is None:
-            host.killed_for, host.killed_at = under_way, now
+            host.killed_for = under_way
             stands_still = host.shape.is_async and host.stands_still_since(under_way.ping)
             host.blocker = host.board.running if stands_still else 0
             log.warning(
                 "handler %s did not stop when told: its process is killed", under_way.task.handler
             )
-        elif now - host.killed_at >= KILL_SECONDS:
-            self._nursery.rouse(is_hopeless=now - host.killed_at >= 2 * KILL_SECONDS)
+        else:
+            self._nursery.rouse(KILL_SECONDS)
         host.kill()
         self._alarms.set(under_way.ticket, KILL_SECONDS)
 
@@ -342,13 +361,16 @@ class HandlerRunner:
         if host is None:
             return
         host.drain()
+        # Of a nursery that is gone anybody may be the cause: who runs alone is held to account for
+        # it, or suspicion would have no end. Not if it went because the worker lost patience.
+        is_held = host.is_for_one_run and not self._nursery.is_given_up
         death = Death(
             status=status,
             running=host.board.running,
             was_killed=host.killed_for is not None,
             blocker=host.blocker,
             is_shared=host.shape.is_shared,
-            is_alone=host.runs == 1 and (status is not None or host.is_for_one_run),
+            is_alone=host.runs == 1 and (status is not None or is_held),
             reason=reason,
         )
         for under_way in list(host.under_way.values()):

@@ -127,7 +127,7 @@ class Destinations:
                 return True
             if given:
                 self._hand_on(traffic)
-            else:
+            elif place in traffic.waiting:  # who had one to give may have passed it over already
                 traffic.waiting.remove(place)
             if isinstance(stopped, TimeoutError):
                 return False

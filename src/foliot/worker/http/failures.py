@@ -12,12 +12,19 @@ from foliot.core.model import ErrorType, Failure
 
 # This machine's own lack: no target is to blame.
 _OURS: Final = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
+    {
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOBUFS,
+        errno.ENOMEM,
+        errno.EADDRNOTAVAIL,
+        errno.EAGAIN,  # threads; sockets that are not ready yet are the loop's business
+    }
 )
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether this process has no sockets, ports or memory left."""
+    """Whether this process has no sockets, ports, threads or memory left."""
     return any(isinstance(one, OSError) and one.errno in _OURS for one in _causes(error))
 
 

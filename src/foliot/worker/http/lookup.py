@@ -6,6 +6,8 @@ never all memory and never the exit.
 """
 
 import asyncio
+import errno
+import logging
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +17,8 @@ from threading import Thread
 from typing import Final
 
 from foliot.core.hosts import Address
+
+log = logging.getLogger(__name__)
 
 THREADS_MAX: Final = 32
 MEMO_SIZE: Final = 4096
@@ -27,7 +31,7 @@ class MachineLookup:
         self._free = asyncio.Semaphore(THREADS_MAX)
 
     async def __call__(self, name: str) -> Sequence[Address]:
-        """Raises OSError."""
+        """Raises OSError: EAGAIN where this machine has no thread for it."""
         await self._free.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Sequence[Address]] = loop.create_future()
@@ -47,7 +51,11 @@ class MachineLookup:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(tell, found)
 
-        Thread(target=look, name=f"resolve {name[:40]}", daemon=True).start()
+        try:
+            Thread(target=look, name=f"resolve {name[:40]}", daemon=True).start()
+        except (RuntimeError, MemoryError) as error:
+            self._free.release()  # nobody else will
+            raise OSError(errno.EAGAIN, f"no thread to resolve {name}") from error
         return await answer
 
 
@@ -61,6 +69,9 @@ def read_address(text: str) -> Address:
 def _ask(name: str) -> Sequence[Address] | OSError:
     try:
         found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
+        return [read_address(str(place[0])) for *_, place in found]
     except OSError as error:
         return error
-    return [read_address(str(place[0])) for *_, place in found]
+    except Exception:  # who waits would wait for ever, and the place be gone
+        log.exception("what was found for %s cannot be read", name)
+        return OSError(None, f"{name} could not be resolved")

@@ -44,7 +44,7 @@ UNSIGNED_SECONDS: Final = 30.0
 # What is broken off ends within a few turns of the loop.
 BREAK_OFF_SECONDS: Final = 1.0
 _LEAVING: Final = "the worker leaves"
-_OWN_LACK: Final = "this worker has no sockets or no memory left for another call"
+_OWN_LACK: Final = "this worker has no sockets, threads or memory left for another call"
 
 
 class HttpRunner:
