@@ -16,6 +16,7 @@ from chaos.checker.history import CLOCKS, DATABASE, History
 from chaos.checker.owed import RECURRING
 from chaos.checker.verdict import Findings
 from chaos.facts import Row
+from chaos.oracle import CannotTell, instants
 
 _LATE: Final = timedelta(seconds=5)
 _SKIPPED_AFTER: Final = timedelta(seconds=60)
@@ -25,12 +26,18 @@ _UNDER_WAY: Final = timedelta(seconds=6)
 # cores, three nodes of which had just been killed, 9 s have been seen; a third more is allowed.
 _LATE_BY_ITSELF: Final = timedelta(seconds=12)
 _LEFT_OUT: Final = frozenset({"MISFIRE", "PAUSED"})
+# So many of a job fire at once; the others follow as a settlement of their own.
+_AT_ONCE: Final = 1000
 
 
 def check_misfires(history: History, findings: Findings) -> None:
     for settlement in _settlements(history):
+        try:
+            titles = [*_wrong(settlement), *_wrong_without_cause(history, settlement)]
+        except CannotTell:  # where the windows of its jitter end
+            continue
         findings.saw()
-        for title in (*_wrong(settlement), *_wrong_without_cause(history, settlement)):
+        for title in titles:
             said = {name: value for name, value in settlement.schedule.items() if value is not None}
             records = [*map(words.execution, settlement.fires), *map(words.skip, settlement.skips)]
             findings.violate(title, [f"schedule {said}", *records])
@@ -50,18 +57,28 @@ class Settlement:
     def missed(self) -> list[Row]:
         return [row for row in self.skips if row["reason"] == "MISFIRE"]
 
-    @property
-    def window(self) -> timedelta:
-        return timedelta(seconds=self.schedule.get("jitter_seconds") or 0)
+    def window(self, at: datetime) -> timedelta:
+        """How far the jitter moves this instant at most: not beyond the next one."""
+        jitter = timedelta(seconds=self.schedule.get("jitter_seconds") or 0)
+        if not jitter:
+            return jitter
+        if self.schedule["type"] == "INTERVAL":
+            return min(jitter, timedelta(seconds=self.schedule["interval_seconds"]))
+        following = instants(self.schedule, at, at, at + jitter)
+        return min([jitter, *(next_one - at for next_one in following[:1])])
+
+    def lateness(self, at: datetime) -> timedelta:
+        """How late an instant was, counted from the end of its window."""
+        return self.moment - at - self.window(at)
 
     @property
     def grace(self) -> timedelta | None:
         seconds = self.schedule.get("misfire_grace_seconds")
-        return None if seconds is None else timedelta(seconds=seconds) + self.window
+        return None if seconds is None else timedelta(seconds=seconds)
 
     def is_past_grace(self, row: Row) -> bool:
         """Whether the job's own grace is reason enough to skip it."""
-        return self.grace is not None and self.moment - row["to_instant"] > self.grace
+        return self.grace is not None and self.lateness(row["to_instant"]) > self.grace
 
     @property
     def wanted(self) -> list[datetime]:
@@ -94,17 +111,17 @@ def _settlements(history: History) -> Iterator[Settlement]:
 def _wrong(settlement: Settlement) -> Iterator[str]:
     schedule, wanted, missed = settlement.schedule, settlement.wanted, settlement.missed
     grace = settlement.grace
-    late = _LATE + settlement.window
     for row in missed:
         oldest = min(one["from_instant"] for one in settlement.skips)
-        if settlement.moment - oldest <= late and not settlement.is_past_grace(row):
+        if settlement.lateness(oldest) <= _LATE and not settlement.is_past_grace(row):
+            late = _LATE + settlement.window(oldest)
             yield f"skipped as a misfire though at most {late.total_seconds():g} s late"
     if missed and wanted and wanted[0] < max(row["to_instant"] for row in missed):
         yield "an older instant fired while a newer one was skipped as a misfire"
     for at in wanted:
-        if grace is not None and settlement.moment - at > grace + _UNDER_WAY:
+        if grace is not None and settlement.lateness(at) > grace + _UNDER_WAY:
             yield f"it fired though later than its grace of {schedule['misfire_grace_seconds']} s"
-    acted = bool(wanted) and wanted[-1] - wanted[0] > late
+    acted = bool(wanted) and wanted[-1] - wanted[0] > _LATE + settlement.window(wanted[0])
     yield from _wrong_by_policy(settlement, acted=acted, graceful=grace is not None)
 
 
@@ -113,7 +130,7 @@ def _wrong_without_cause(history: History, settlement: Settlement) -> Iterator[s
     before: a change of the job in that time is a cause as well."""
     for row in settlement.missed:
         oldest, moment = row["from_instant"], settlement.moment
-        if moment - oldest <= _LATE_BY_ITSELF + settlement.window or settlement.is_past_grace(row):
+        if settlement.lateness(oldest) <= _LATE_BY_ITSELF or settlement.is_past_grace(row):
             continue
         changed = any(
             oldest - CLOCKS <= version["valid_from"] <= moment + CLOCKS
@@ -127,18 +144,17 @@ def _wrong_by_policy(settlement: Settlement, *, acted: bool, graceful: bool) -> 
     """`acted`: the fires alone lie so far apart that the policy must have acted on them."""
     schedule, wanted = settlement.schedule, settlement.wanted
     policy = schedule.get("misfire_policy") or "FIRE_ONCE"
-    window = settlement.window
     if policy == "SKIP":
         for at in wanted:
-            if settlement.moment - at > _SKIPPED_AFTER + window + _UNDER_WAY:
+            if settlement.lateness(at) > _SKIPPED_AFTER + _UNDER_WAY:
                 yield "it fired more than a minute late under SKIP"
         for row in settlement.missed:
-            if not graceful and settlement.moment - row["to_instant"] <= _SKIPPED_AFTER + window:
+            if not graceful and settlement.lateness(row["to_instant"]) <= _SKIPPED_AFTER:
                 yield "skipped under SKIP though at most a minute late"
         return
     most = 1 if policy == "FIRE_ONCE" else schedule.get("misfire_max_runs") or 100
     left_out = any(row["reason"] in _LEFT_OUT for row in settlement.skips)
     if (left_out or acted) and len(wanted) > most:
         yield f"{len(wanted)} fired after an outage under {policy}, at most {most} may"
-    if settlement.missed and not graceful and len(wanted) < most:
+    if settlement.missed and not graceful and len(wanted) < min(most, _AT_ONCE):
         yield f"{len(wanted)} fired after an outage under {policy}, {most} must"

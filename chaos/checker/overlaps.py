@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final
 from uuid import UUID
 
@@ -46,7 +46,7 @@ class Life:
 def check_overlaps(history: History, findings: Findings) -> None:
     lives = _lives(history)
     for each in lives.values():
-        _check_job(each, findings)
+        _check_job(history, each, findings)
     _check_skips(history, findings)
     _check_skip_policies(history, lives, findings)
 
@@ -70,7 +70,7 @@ def _life(history: History, row: Row, changes: list[Change]) -> Life:
     return life
 
 
-def _check_job(lives: list[Life], findings: Findings) -> None:
+def _check_job(history: History, lives: list[Life], findings: Findings) -> None:
     """A sweep over what came, was let go and ended; few are live at once."""
     steps: list[tuple[int, int | None, Life]] = [
         (life.birth.number, life.birth.transaction, life) for life in lives
@@ -87,7 +87,7 @@ def _check_job(lives: list[Life], findings: Findings) -> None:
         if transaction is None:
             for number, _, life in members:
                 live = [one for one in live if one.death > number]
-                _check_release(life, live, findings)
+                _check_release(history, life, live, findings)
             continue
         number = members[0][0]
         live = [one for one in live if one.death > number]
@@ -130,12 +130,30 @@ def _is_stopped(other: Life, birth: Change) -> bool:
     return False
 
 
-def _check_release(life: Life, live: Iterable[Life], findings: Findings) -> None:
+def _check_release(history: History, life: Life, live: Iterable[Life], findings: Findings) -> None:
     findings.saw()
     others = [one for one in live if one is not life and one.released < life.released]
-    if others:
+    if others and not _is_allowed_by_now(history, life):
         title = "it was let go while an earlier execution of the job was not over"
         findings.violate(title, _told([*others[:1], life]))
+
+
+def _is_allowed_by_now(history: History, life: Life) -> bool:
+    """Whether its job's policy was ALLOW when it was let go: then nothing stands in its way."""
+    let_go = _held_until(life)
+    low = history.earlier(let_go, _COMMITTING)
+    versions = history.versions.get(life.row["job_id"], [])
+    for version, following in pairwise([*versions, None]):
+        is_in_force = version is not None and version["valid_from"] <= let_go
+        is_replaced = following is not None and following["valid_from"] < low
+        if (
+            version
+            and is_in_force
+            and not is_replaced
+            and _policy(version["definition"]) == "ALLOW"
+        ):
+            return True
+    return False
 
 
 def _told(lives: Iterable[Life]) -> Iterator[str]:

@@ -198,7 +198,7 @@ def release_overlaps(
 
 def admit_held(store: SimulatedStore, *walk: Any) -> tuple[Any, ...]:  # noqa: ANN401
     """In one page; which priorities are drawn is not modelled, the first in order come first."""
-    batch: int = walk[4]
+    batch: int = walk[5]
     taken = passes.slots_taken(store)
     chosen: list[Row] = []
     for row in passes.held(store):
@@ -210,7 +210,7 @@ def admit_held(store: SimulatedStore, *walk: Any) -> tuple[Any, ...]:  # noqa: A
                 taken[key] += 1
     ids = [row.execution_id for row in chosen]
     passes.admit(store, ids, batch, alone=True)
-    return ids, None, 0, None, sorted({row.queue for row in chosen})
+    return ids, None, 0, None, sorted({row.queue for row in chosen}), None
 
 
 def bury_silent(

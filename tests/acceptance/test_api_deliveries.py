@@ -77,6 +77,29 @@ async def test_without_a_callback_there_is_nothing_to_deliver(
     assert "callback_url" in refused.error["details"][0]["hint"]
 
 
+async def test_a_redelivery_is_asked_for_with_nothing_but_a_key(
+    client: Client, database: Database
+) -> None:
+    (execution_id,) = await make_ended(database, "https://example.com")
+    place = f"/v1/executions/{execution_id}/deliveries/redeliver"
+    for body, field in (
+        (b"abc", None),
+        (b"[]", "body"),
+        ({"idempotency_key": ["a"]}, "idempotency_key"),
+        ({"idempotency_kee": "a"}, "idempotency_kee"),
+    ):
+        refused = await client.post(place, body)
+        assert refused.code == (400, "VALIDATION_ERROR"), body
+        assert refused.error["details"][0]["field"] == field
+    unreadable = await client.post(place, b"\xff")
+    assert unreadable.code == (400, "VALIDATION_ERROR")
+    assert unreadable.error["hint"] == "send JSON, as UTF-8"
+    for body in (b"", b"null", {}, {"idempotency_key": "once"}):
+        assert (await client.post(place, body)).status == 202, body
+    again = await client.post(place, idempotency_key="once")
+    assert again.headers["idempotency-replayed"] == "true"
+
+
 @pytest.mark.parametrize("what", ["nonsense", "0191f000-0000-8000-8000-000000000001"])
 async def test_an_unknown_execution_is_unknown(client: Client, what: str) -> None:
     place = f"/v1/executions/{what}/deliveries"

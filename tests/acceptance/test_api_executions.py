@@ -115,6 +115,8 @@ NONSENSE: list[dict[str, Any]] = [
     {"job": "mail", "delay_seconds": -1},
     {"job": "mail", "delay_seconds": 1, "run_at": "2100-01-01T00:00:00Z"},
     {"job": "mail", "run_at": "soon"},
+    {"job": "mail", "run_at": "0001-01-01T00:00:00Z"},
+    {"job": "mail", "run_at": "9999-12-31T23:59:59Z"},
     {"job": "mail", "priority": 0},
     {"job": "mail", "labels": {"a": 1}},
     {"job": "mail", "unique_key": ""},
@@ -195,3 +197,30 @@ async def test_a_bulk_is_all_or_nothing_and_in_order(client: Client) -> None:
     for broken in refused:
         assert (await client.post("/v1/executions/bulk", broken)).status in (400, 404)
     assert len((await client.get("/v1/executions")).body["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("broken", "status", "field"),
+    [
+        ({"payload": {"a": "\0"}}, 400, "payload.a"),
+        ({"payload": "x" * 1_100_000}, 413, "payload"),
+        ({"delay_seconds": 1, "run_at": "2100-01-01T00:00:00Z"}, 400, "delay_seconds"),
+        ({"concurrency_key": "a"}, 400, "concurrency_key"),
+        ({"job": "by user", "payload": {}}, 400, "concurrency.key"),
+        ({"priority": 0}, 400, "priority"),
+    ],
+)
+async def test_a_refused_bulk_says_which_one_is_wrong(
+    client: Client, broken: dict[str, Any], status: int, field: str
+) -> None:
+    await create(client)
+    await create(client, "by user", concurrency={"key": "${payload.user}", "limit": 1})
+    item = {"job": "mail"} | broken
+    for place in (0, 2):
+        bulk = [{"job": "mail"}] * place + [item]
+        refused = await client.post("/v1/executions/bulk", {"executions": bulk})
+        told = f"executions[{place}].{field}"
+        assert (refused.status, refused.error["details"][0]["field"]) == (status, told)
+        assert refused.error["message"].startswith(f"{told}: ")
+    alone = await client.post("/v1/executions", item)
+    assert (alone.status, alone.error["details"][0]["field"]) == (status, field)

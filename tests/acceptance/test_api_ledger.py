@@ -125,6 +125,8 @@ async def test_a_tenant_sees_nothing_of_another(database: Database, client: Clie
         ({"jobs": "x"}, "jobs"),
         ({"from": "yesterday"}, "from"),
         ({"from": 7}, "from"),
+        ({"from": "0001-01-01T00:00:00Z"}, "from"),
+        ({"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}, "from"),
         ({"from": "2027-01-02T00:00:00Z", "to": "2027-01-01T00:00:00Z"}, "to"),
         ({"job": ""}, "job"),
         ({"cursor": "made up"}, "cursor"),
@@ -136,6 +138,14 @@ async def test_what_cannot_be_meant_is_refused(
     answer = await client.post(PATH, body)
     assert answer.status == 400, answer.body
     assert [each["field"] for each in answer.error["details"]] == [field]
+
+
+async def test_from_the_first_time_to_the_last(database: Database, client: Client) -> None:
+    await make_job(database, await begin(database))
+    ever = await client.post(PATH, {"from": "1970-01-01T00:00:00Z", "to": "9999-12-31T23:59:59Z"})
+    assert (ever.body["ok"], ever.body["fired"]) == (True, 2)
+    never = await client.post(PATH, {"from": "9999-12-31T23:59:59.999999Z"})
+    assert (never.body["ok"], never.body["fired"]) == (True, 0)
 
 
 async def test_problems_are_all_counted_and_the_first_named(

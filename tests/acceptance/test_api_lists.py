@@ -273,6 +273,8 @@ async def test_a_question_that_makes_no_sense_is_refused(
     "query",
     [
         {"search": "a\0b"},
+        {"target_type": "\0"},
+        {"target_type": "ftp"},
         {"from": "yesterday"},
         {"label": "team"},
         {"priority": "11"},
@@ -281,7 +283,8 @@ async def test_a_question_that_makes_no_sense_is_refused(
 )
 async def test_a_value_that_cannot_be_is_refused(query: dict[str, object]) -> None:
     client = client_of(Database("postgresql://127.0.0.1:1/nowhere"))
-    path = "/v1/jobs" if "search" in query else "/v1/executions"
+    of_jobs = query.keys() & {"search", "target_type"}
+    path = "/v1/jobs" if of_jobs else "/v1/executions"
     assert (await client.get(path, **query)).code == (400, "VALIDATION_ERROR")
 
 

@@ -10,6 +10,7 @@ from foliot.core.ids import ExecutionId, WorkerId
 from foliot.core.model import TargetType
 from foliot.store.claiming import ClaimRequest, claim
 from foliot.store.database import Database
+from foliot.store.errors import DatabaseUnreachable
 from foliot.store.handing_over import HandOver, HeldExecution, hand_over, read_held
 from foliot.store.lanes import list_servable
 from foliot.store.progress import write_progress
@@ -216,6 +217,119 @@ async def test_a_report_that_is_sent_twice_is_answered_twice(desk: Desk) -> None
     again = await desk.say("complete", made, result=1, **key)
     assert (first.status, first.body) == (again.status, again.body)
     assert again.headers["idempotency-replayed"] == "true"
+
+
+TOLD: dict[str, dict[str, object]] = {
+    "complete": {"result": {"rows": [1, 2.5]}},
+    "fail": {"error": {"message": "no disk"}},
+    "fail in vain": {"error": {"message": "no user", "type": "HTTP_ERROR"}, "retryable": False},
+}
+LOSE = sql(
+    "update foliot.idempotency_keys set answer = null, abandoned = true where route like 'POST %'"
+)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("told", TOLD)
+async def test_a_report_whose_answer_was_lost_is_answered_with_what_it_did(
+    desk: Desk, told: str, cancelled: bool
+) -> None:
+    made = await desk.handed_over()
+    if cancelled:
+        await desk.client.post(f"/v1/executions/{made['id']}/cancel")
+    what, body = told.split(maxsplit=1)[0], TOLD[told] | {"idempotency_key": "k"}
+    first = await desk.say(what, made, **body)
+    assert first.status == 200, first.body
+    for _ in range(2):
+        await desk.database.execute(LOSE)
+        again = await desk.say(what, made, **body)
+        assert (again.status, again.body) == (200, first.body)
+
+
+async def test_a_failure_that_was_told_is_known_again_when_the_next_attempt_runs(
+    desk: Desk,
+) -> None:
+    made = await desk.handed_over()
+    body = TOLD["fail"] | {"idempotency_key": "k"}
+    await desk.say("fail", made, **body)
+    await desk.database.execute(LOSE)
+    claimed = "update foliot.executions set status = 'QUEUED', rank = 1, queued_at = available_at"
+    await desk.database.execute(sql(claimed))
+    lanes = (await list_servable(desk.database, PROFILE))["default"]
+    (taken,) = await claim(desk.database, ClaimRequest(desk.worker_id, "default", lanes, 1))
+    assert taken.fence > made["fence"]
+    again = await desk.say("fail", made, **body)
+    assert (again.status, again.body["status"]) == (200, "RUNNING")
+
+
+@pytest.mark.parametrize(("what", "other"), [("complete", "fail"), ("fail", "complete")])
+async def test_an_end_that_another_told_is_no_answer_to_a_report(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, what: str, other: str
+) -> None:
+    """The first copy of it changed nothing: the database was away."""
+    made = await desk.handed_over(retry_policy={"max_attempts": 1})
+    body = TOLD[what] | {"idempotency_key": "k"}
+    with monkeypatch.context() as outage:
+        outage.setattr("foliot.api.reporting.read_held", lose_the_database)
+        lost = await desk.say(what, made, **body)
+    assert "nothing was changed" in lost.error["message"]
+    assert (await desk.say(other, made, **TOLD[other])).status == 200
+    for _ in range(2):
+        assert (await desk.say(what, made, **body)).code == (409, "EXECUTION_FINISHED")
+
+
+@pytest.mark.parametrize("what", ["complete", "fail"])
+async def test_an_end_from_before_the_report_is_no_answer_to_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    made = await desk.handed_over(retry_policy={"max_attempts": 1})
+    await desk.say(what, made, **TOLD[what])
+    body = TOLD[what] | {"idempotency_key": "k"}
+    with monkeypatch.context() as outage:
+        outage.setattr("foliot.api.reporting.read_held", lose_the_database)
+        await desk.say(what, made, **body)
+    assert (await desk.say(what, made, **body)).code == (409, "EXECUTION_FINISHED")
+
+
+@pytest.mark.parametrize("what", ["complete", "fail"])
+async def test_a_report_that_lands_while_a_copy_of_it_is_at_work_is_the_answer_to_both(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The first was lost on its way, and comes to the database after the second has looked."""
+    made = await desk.handed_over()
+    body = TOLD[what] | {"idempotency_key": "k"}
+    with monkeypatch.context() as outage:
+        outage.setattr("foliot.api.reporting.read_held", lose_the_database)
+        await desk.say(what, made, **body)
+    landed: list[Answer] = []
+
+    async def read_and_land(*arguments: Any) -> HeldExecution | None:  # noqa: ANN401
+        monkeypatch.undo()
+        landed.append(await desk.say(what, made, **TOLD[what]))
+        return await read_held(*arguments)
+
+    monkeypatch.setattr("foliot.api.reporting.read_held", read_and_land)
+    again = await desk.say(what, made, **body)
+    assert (again.status, [again.body]) == (200, [each.body for each in landed])
+
+
+@pytest.mark.parametrize("told", TOLD)
+async def test_nobody_is_told_that_nothing_was_changed_when_an_end_was_written(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    made = await desk.handed_over()
+    what, body = told.split(maxsplit=1)[0], TOLD[told] | {"idempotency_key": "k"}
+    with monkeypatch.context() as outage:
+        outage.setattr("foliot.api.routes.reports.read_executions", lose_the_database)
+        lost = await desk.say(what, made, **body)
+    assert lost.code == (503, "SCHEDULER_UNAVAILABLE")
+    assert "was made" in lost.error["message"]
+    again = await desk.say(what, made, **body)
+    assert (again.status, again.body) == (200, await desk.read(made))
+
+
+async def lose_the_database(*_: object) -> None:
+    raise DatabaseUnreachable("postgresql://a", "gone")
 
 
 @pytest.mark.parametrize(

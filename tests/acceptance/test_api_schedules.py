@@ -107,6 +107,30 @@ async def test_what_cannot_be_kept_has_no_preview(
     assert refused.code == (400, code), refused.body
 
 
+@pytest.mark.parametrize("year", ["0001", "1969", "9000", "9999"])
+@pytest.mark.parametrize("schedule", ["* * * * *", {"delay_seconds": 300_000_000}])
+async def test_a_preview_begins_in_a_year_that_a_schedule_may_lie_in(
+    client: Client, schedule: object, year: str
+) -> None:
+    body = {"schedule": schedule, "after": f"{year}-01-01T00:00:00Z"}
+    refused = await client.post("/v1/schedules/preview", body)
+    assert refused.code == (400, "VALIDATION_ERROR")
+    (detail,) = refused.error["details"]
+    assert (detail["field"], detail["hint"]) == ("after", "use a time from 1970 to 8999")
+
+
+@pytest.mark.parametrize("after", ["1970-01-01T00:00:00Z", "8999-12-31T23:59:59.999999Z"])
+@pytest.mark.parametrize(
+    "schedule", ["* * * * *", {"delay_seconds": 300_000_000}, {"interval_seconds": 300_000_000}]
+)
+async def test_the_first_and_the_last_of_these_years_have_a_preview(
+    client: Client, schedule: object, after: str
+) -> None:
+    told = await client.post("/v1/schedules/preview", {"schedule": schedule, "after": after})
+    assert told.status == 200, told.body
+    assert told.body["fires"]
+
+
 async def test_schedulers_are_listed_with_their_shards_and_how_late_they_are(
     client: Client, database: Database
 ) -> None:

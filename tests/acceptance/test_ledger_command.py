@@ -129,6 +129,7 @@ def check_that_a_removed_row_is_named(engine: Engine) -> None:
         (["--job", "00000000-0000-8000-8000-000000000009"], "--job"),
         (["--tenant", "nobody"], "--tenant"),
         (["--from", "yesterday"], "--from"),
+        (["--from", "0001-01-01"], "from"),
         (["--from", "2027-01-02", "--to", "2027-01-01"], "to"),
     ],
 )

@@ -187,10 +187,13 @@ HOT: Final = {
     "ledger/read_live": Hot(hot.outcomes_of(10), BATCH, 400, 1_600, tenant=True),
     "ledger/read_schedules": Hot(hot.lock_jobs, BATCH, 400, 1_600, tenant=True),
     "ledger/read_skips": Hot(hot.outcomes_of(NOW, 10), BATCH, 400, 1_600, tenant=True),
-    "limits/admit_held": Hot(constantly([], 0, BATCH, BATCH, BATCH, 7, NOW), 1, 6_500, 20_000),
+    "limits/admit_held": Hot(
+        constantly([], 0, None, BATCH, BATCH, BATCH, 7, NOW), 1, 6_500, 20_000
+    ),
     # A page of all rows, of which none is this tenant's; and a job's, among what is dead.
-    "limits/apply": Hot(constantly(f"tenant:{LOWEST}", None, BATCH), 1, 600, 2_000),
+    "limits/apply": Hot(constantly(f"tenant:{LOWEST}", None, BATCH, NOW), 1, 600, 2_000),
     "limits/apply to a job": Hot(hot.apply_to_a_job, 1, 300, 700),
+    "limits/apply to the keys of a job": Hot(hot.apply_to_keys, 1, 300, 700),
     "limits/forget_starts": Hot(constantly(None, BATCH, NOW), 1, 2_000, 4_000),
     "limits/forget_unnamed": Hot(constantly(None, BATCH), 1, 2_000, 4_000),
     "limits/note_changes": Hot(hot.note_changes, BATCH, 400, 2_000),
@@ -206,7 +209,8 @@ HOT: Final = {
     "requests/begin": Hot(constantly(*REQUEST, b"", NOW, 30.0), 1, 20, 100),
     "requests/forget_old": Hot(constantly(NOW, BATCH), BATCH, 1_500, 1_000),
     "requests/keep_answer": Hot(constantly(*REQUEST, NOW, "{}"), 0, 20, 100),
-    "requests/release": Hot(constantly(*REQUEST, NOW), 0, 20, 100),
+    "requests/read_enqueued": Hot(constantly(*REQUEST), 0, 20, 100),
+    "requests/release": Hot(constantly(*REQUEST, NOW, NOW, 30.0), 0, 20, 100),
     "secrets/delete": Hot(hot.of_a_secret(), 1, 20, 100, tenant=True),
     "secrets/find": Hot(hot.of_a_secret(), 1, 20, 100, tenant=True),
     "secrets/list_by_name": Hot(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
 
 from hypothesis import given, settings
@@ -17,9 +18,10 @@ from foliot.core.model import (
     SkipReason,
 )
 from foliot.core.schedule.calendar import Calendar
+from foliot.core.schedule.jitter import window
 from foliot.core.schedule.misfire import Settlement, settle
 from foliot.core.schedule.occurrences import ScheduleFacts, next_occurrence, occurrences
-from foliot.core.schedule.timeline import Occurrence, Skip
+from foliot.core.schedule.timeline import TICK, Occurrence, Skip
 
 JOB = JobId(UUID(int=1))
 CREATED = datetime(2027, 3, 10, 11, 59, 30, tzinfo=UTC)  # New York's clocks change four days later
@@ -43,6 +45,9 @@ moments = st.one_of(
     ),
 )
 
+# Left to chance alone, next to nothing is due in most examples.
+later_moments = st.one_of(moments, st.integers(SPAN_SECONDS // 2, SPAN_SECONDS).map(moment))
+
 
 @st.composite
 def schedules(draw: st.DrawFn) -> Schedule:
@@ -52,6 +57,8 @@ def schedules(draw: st.DrawFn) -> Schedule:
         misfire_policy=draw(st.sampled_from(MisfirePolicy)),
         misfire_max_runs=draw(st.integers(1, 8)),
         misfire_grace_seconds=draw(st.sampled_from([None, None, 0, 3, 90, 7200, 200_000])),
+        # Shorter than the way to the next instant, or as long, or far beyond it.
+        jitter_seconds=draw(st.sampled_from([0, 0, 0.5, 30, 977.7, 1200, 86_400])),
     )
     if kind is ScheduleType.ONE_TIME:
         return replace(common, run_at=draw(moments))
@@ -92,15 +99,26 @@ def listing(
     return due
 
 
-def seconds_late(one: Occurrence, now: datetime) -> float:
-    return (now - one.instant).total_seconds()
+def lateness(
+    schedule: Schedule, due: list[Occurrence], following: Occurrence | None, now: datetime
+) -> dict[Occurrence, float]:
+    """Of each, counted from where its own window ends."""
+    return {
+        one: (
+            now - one.instant - window(schedule, one.instant, after.instant if after else None)
+        ).total_seconds()
+        for one, after in pairwise([*due, following])
+        if one is not None
+    }
 
 
-def naive_fires(schedule: Schedule, due: list[Occurrence], now: datetime) -> list[Occurrence]:
+def naive_fires(
+    schedule: Schedule, due: list[Occurrence], late: dict[Occurrence, float]
+) -> list[Occurrence]:
     runnable = [one for one in due if one.skip_reason is None]
     grace = schedule.misfire_grace_seconds
-    fires = [one for one in runnable if grace is None or seconds_late(one, now) <= grace]
-    on_time = not runnable or seconds_late(runnable[0], now) <= 5
+    fires = [one for one in runnable if grace is None or late[one] <= grace]
+    on_time = not runnable or late[runnable[0]] <= 5
     if on_time or schedule.type not in RECURRING:
         return fires
     match schedule.misfire_policy:
@@ -109,7 +127,7 @@ def naive_fires(schedule: Schedule, due: list[Occurrence], now: datetime) -> lis
         case MisfirePolicy.FIRE_ALL:
             return fires[-schedule.misfire_max_runs :]
         case MisfirePolicy.SKIP:
-            return [one for one in fires if seconds_late(one, now) <= 60]
+            return [one for one in fires if late[one] <= 60]
 
 
 def naive_settle(
@@ -120,9 +138,9 @@ def naive_settle(
     cause: SkipReason,
 ) -> Settlement:
     due = listing(schedule, facts, after, now)
-    fires = naive_fires(schedule, due, now)
-    left = None if schedule.max_runs is None else max(0, schedule.max_runs - facts.fired_count)
     following = next_occurrence(replace(schedule, max_runs=None), facts, max(now, after or now))
+    fires = naive_fires(schedule, due, lateness(schedule, due, following, now))
+    left = None if schedule.max_runs is None else max(0, schedule.max_runs - facts.fired_count)
     if left is not None and len(fires) >= left:
         fires = fires[:left]
         due = [one for one in due if fires and one.instant <= fires[-1].instant]
@@ -147,7 +165,7 @@ def naive_settle(
     schedules(),
     facts_of_jobs,
     st.one_of(st.none(), moments),
-    moments,
+    later_moments,
     st.sampled_from([SkipReason.MISFIRE, SkipReason.PAUSED]),
     st.integers(0, 3),
 )
@@ -162,6 +180,42 @@ def test_a_settlement_is_that_of_the_naive_listing(
     facts = replace(facts, fired_count=fired_count)
     settled = settle(schedule, facts, after=after, now=now, cause=cause)
     assert settled == naive_settle(schedule, facts, after, now, cause)
+
+
+def catching_up(schedule: Schedule) -> Schedule:
+    """The same, and most of what is due fires."""
+    eager = replace(schedule, misfire_policy=MisfirePolicy.FIRE_ALL, misfire_grace_seconds=None)
+    return replace(eager, start_at=None, end_at=None)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.one_of(schedules(), schedules().map(catching_up)),
+    facts_of_jobs,
+    st.one_of(st.none(), moments),
+    later_moments,
+    st.integers(0, 3),
+    st.integers(1, 5),
+)
+def test_a_few_at_once_are_in_the_end_what_all_at_once_are(
+    schedule: Schedule,
+    facts: ScheduleFacts,
+    after: datetime | None,
+    now: datetime,
+    fired_count: int,
+    at_once: int,
+) -> None:
+    facts = replace(facts, fired_count=fired_count)
+    whole = settle(schedule, facts, after=after, now=now)
+    parts = [settle(schedule, facts, after=after, now=now, at_once=at_once)]
+    while (following := parts[-1].next) is not None and following.instant <= now:
+        fired = fired_count + sum(len(part.fires) for part in parts)
+        facts, after = replace(facts, fired_count=fired), following.instant - TICK
+        parts.append(settle(schedule, facts, after=after, now=now, at_once=at_once))
+    assert all(len(part.fires) <= at_once for part in parts)
+    fires = tuple(instant for part in parts for instant in part.fires)
+    skips = tuple(skip for part in parts for skip in part.skips)
+    assert Settlement(fires, skips, parts[-1].next) == whole
 
 
 @settings(max_examples=300, deadline=None)

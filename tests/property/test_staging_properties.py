@@ -39,6 +39,7 @@ SCHEDULES = st.builds(
     end_at=st.sampled_from([None, NOON + timedelta(hours=30)]),
     misfire_policy=st.sampled_from(MisfirePolicy),
     misfire_grace_seconds=st.sampled_from([None, 2.0]),
+    jitter_seconds=st.sampled_from([0, 40, 7200]),
 )
 
 

@@ -153,6 +153,23 @@ async def test_a_worker_of_a_tenant_claims_that_tenants_work_alone(database: Dat
     assert [got.rank for got in later] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+async def test_a_worker_of_a_tenant_takes_what_was_left_behind_below_its_lanes_mark(
+    database: Database,
+) -> None:
+    tenant = await make_tenant(database)
+    job = await make_job(database, tenant_id=tenant)
+    fresh_lane = await make_lane(database, handler="other")  # nothing of it was ever claimed
+    await make_execution(database, job, rank=100.0)
+    shared = await make_worker(database)
+    await claim(database, wanted(shared, [job.lane_id]), NOW)
+    await make_execution(database, job, rank=50.0)
+    worker = await make_worker(database, tenant_id=tenant)
+    request = wanted(worker, [job.lane_id, fresh_lane], look=Look.NEAR)
+    claims = await claim(database, request, NOW + timedelta(seconds=5))
+    assert [got.rank for got in claims] == [50.0]
+    assert [tuple(row) for row in await database.fetch(CLOCKS)] == [(job.lane_id, 100.0)]
+
+
 async def test_a_claim_passes_over_what_is_below_its_mark_and_a_farther_look_finds_it(
     database: Database,
 ) -> None:

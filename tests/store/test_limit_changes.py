@@ -152,6 +152,55 @@ async def test_a_row_in_use_is_left_to_the_second_walk(
     assert (await trade.run_once(LATER)).rows == 1
 
 
+@pytest.mark.parametrize("limited", ["tenant", "job"])
+async def test_a_row_in_use_is_walked_for_until_it_is_free(
+    database: Database, database_url: str, limited: str
+) -> None:
+    tenant = await make_tenant(database)
+    stored = await create_job(database, new_job(tenant_id=tenant))
+    asked = [Wanted(stored.job.job_id)] * 2
+    made = await enqueue(database, Request(tenant, "test", "1", NOW), asked, NOW)
+    if limited == "tenant":
+        await database.execute(SET_QUOTAS, tenant, '{"max_concurrent": 1}')
+    else:
+        change = replace(stored.job, concurrency=ConcurrencyLimit(limit=1))
+        await update(database, change, changed_by="bob", now=NOW)
+    trade = KeepLimits(database)
+    async with Database(database_url) as other, other.transaction() as session:
+        lock = sql("select from foliot.executions where id = $1 for no key update")
+        await session.execute(lock, made[0].execution_id)
+        assert (await trade.run_once(NOW)).rows == 1
+        assert (await trade.run_once(LATER)).rows == 0
+    assert (await trade.run_once(LATER + timedelta(seconds=1))).rows == 1
+    assert await database.fetch_value(CHANGES) == 0
+
+
+async def test_a_change_that_is_not_done_holds_no_other_up(
+    database: Database, database_url: str
+) -> None:
+    """Those that were walked last come last."""
+    tenants = sorted([await make_tenant(database) for _ in range(2)])
+    for tenant in tenants:
+        await make_execution(database, await make_job(database, tenant_id=tenant))
+        await database.execute(SET_QUOTAS, tenant, '{"max_concurrent": 1}')
+    async with Database(database_url) as other, other.transaction() as session:
+        await session.execute(
+            sql("select from foliot.executions where tenant_id = $1 for no key update"), tenants[0]
+        )
+        for moment in (NOW, LATER):
+            await KeepLimits(database).run_once(moment)
+        await database.execute(SET_QUOTAS, tenants[1], "{}")
+        await KeepLimits(database).run_once(LATER)
+        await apply_quotas_anew(database, tenants[1])
+        (first,) = await list_changes(database, LATER + timedelta(days=1), limit=1)
+    assert first.key == f"tenant:{tenants[1]}"
+
+
+async def apply_quotas_anew(database: Database, tenant: TenantId) -> None:
+    await database.execute(SET_QUOTAS, tenant, '{"max_concurrent": 2}')
+    await apply_quotas(database, tenant, LATER)
+
+
 async def test_a_limit_that_is_raised_walks_over_nothing(database: Database) -> None:
     tenant = await make_tenant(database, quotas={"max_concurrent": 1})
     trade = KeepLimits(database)

@@ -204,6 +204,18 @@ async def test_a_held_execution_waits_while_another_is_under_way(
     assert (await release_overlaps(database, now=NOW)).released == ()
 
 
+async def test_under_allow_what_was_held_before_starts_beside_what_is_under_way(
+    database: Database,
+) -> None:
+    """With ALLOW instants start beside each other, so that something may be under way for ever."""
+    job = await held_job(database, 2)
+    await make_execution(database, job, status="RUNNING")
+    await database.execute(sql("update foliot.jobs set overlap_policy = 'ALLOW'"))
+    for _ in range(2):
+        assert len((await release_overlaps(database, now=NOW)).released) == 1
+    assert len(await started(database, job)) == 3
+
+
 async def test_what_somebody_asked_for_does_not_hold_the_schedule(database: Database) -> None:
     job = await held_job(database, 1)
     await make_execution(database, job, trigger="MANUAL")

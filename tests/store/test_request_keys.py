@@ -45,7 +45,7 @@ async def test_an_answer_is_told_for_a_day(database: Database) -> None:
     assert anew.id != kept.id
     # Whoever was at work on the old one has no say in the new one.
     await keep_answer(database, kept, '{"status": 500}')
-    await release(database, kept)
+    await release(database, kept, NOW)
     assert (await begin(database, KEY, NOW + day + SECOND)).at_work
 
 
@@ -62,13 +62,45 @@ async def test_the_first_answer_stays(database: Database) -> None:
     kept = await begin(database, KEY, NOW)
     await keep_answer(database, kept, '{"status": 201}')
     await keep_answer(database, kept, '{"status": 202}')
-    await release(database, kept)
+    await release(database, kept, NOW)
     assert (await begin(database, KEY, NOW)).answer == {"status": 201}
 
 
 async def test_a_released_key_is_new(database: Database) -> None:
-    await release(database, await begin(database, KEY, NOW))
-    assert not (await begin(database, KEY, NOW + SECOND)).at_work
+    first = await begin(database, KEY, NOW)
+    assert first.is_new
+    await release(database, first, NOW + timedelta(seconds=ABANDONED_SECONDS))
+    again = await begin(database, KEY, NOW + SECOND)
+    assert (again.is_new, again.at_work) == (True, False)
+
+
+async def test_who_is_so_late_that_another_may_have_taken_over_releases_nothing(
+    database: Database,
+) -> None:
+    first = await begin(database, KEY, NOW)
+    late = NOW + timedelta(seconds=ABANDONED_SECONDS) + SECOND
+    assert not (await begin(database, KEY, late)).at_work
+    await release(database, first, late)
+    assert not (await begin(database, KEY, late)).is_new
+
+
+async def test_a_key_that_was_given_up_is_not_released(database: Database) -> None:
+    first = await begin(database, KEY, NOW)
+    await abandon(database, first)
+    await release(database, first, NOW)
+    again = await begin(database, KEY, NOW)
+    assert (again.is_new, again.at_work, again.mark) == (False, False, first.mark)
+
+
+async def test_a_mark_is_short_however_long_the_key_is(database: Database) -> None:
+    """It is itself kept as a key of at most 1024 bytes."""
+    keys = [end.rjust(255, "\N{GRINNING FACE}") for end in "ab"]
+    marks = [
+        (await begin(database, RequestKey(DEFAULT_TENANT, KEY.route, key, b"hash"), NOW)).mark
+        for key in keys
+    ]
+    assert len(set(marks)) == 2
+    assert all(mark.isascii() and len(mark) < 100 for mark in marks)
 
 
 async def test_another_request_with_the_key_is_refused(database: Database) -> None:
@@ -93,7 +125,8 @@ async def test_who_gives_up_lets_the_next_copy_go_on_under_the_same_id(database:
     first = await begin(database, KEY, NOW)
     await abandon(database, first)
     second = await begin(database, KEY, NOW + SECOND)
-    assert (second.at_work, second.id, second.mark) == (False, first.id, first.mark)
+    assert (second.at_work, second.is_new) == (False, False)
+    assert (second.id, second.mark) == (first.id, first.mark)
     await keep_answer(database, second, '{"status": 201}')
     await abandon(database, first)
     assert (await begin(database, KEY, NOW + 2 * SECOND)).answer == {"status": 201}

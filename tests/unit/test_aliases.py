@@ -1,5 +1,6 @@
 """Every other way to write a job comes out in the one shape, and contradictions are refused."""
 
+import math
 from typing import Any
 
 import pytest
@@ -196,6 +197,28 @@ def test_two_words_for_one_thing_must_agree(given: dict[str, Any], field: str) -
     with pytest.raises(InvalidInput) as refused:
         expand_job({"name": "n", **given})
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "bounds"),
+    [
+        ({"max_retries": 1000}, "max_retries", "use 0 to 999"),
+        ({"max_retries": 10**400}, "max_retries", "use 0 to 999"),
+        ({"retry_policy": {"max_retries": 10**400}}, "retry_policy.max_retries", "use 0 to 999"),
+        *(
+            ({"retry_policy": {name: value}}, f"retry_policy.{name}", "use 0 to 2592000000")
+            for name in ("initial_delay_ms", "max_delay_ms")
+            for value in (10**400, -(10**400), -1, math.nan, math.inf, 2_592_000_001)
+        ),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_by_the_name_it_came_under(
+    given: dict[str, Any], field: str, bounds: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        expand_job({"name": "n", **given})
+    assert refused.value.field == field
+    assert (refused.value.hint or "").startswith(bounds)
 
 
 def test_a_job_that_says_nothing_of_its_work_is_refused() -> None:

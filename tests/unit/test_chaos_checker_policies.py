@@ -64,6 +64,18 @@ def test_what_waits_is_let_go_when_nothing_else_is_under_way() -> None:
     assert titles(story, "overlap-and-misfire") == [title]
 
 
+@pytest.mark.parametrize(("edited", "right"), [(3, True), (4.4, True), (4.6, False)])
+def test_what_waits_is_let_go_once_overlaps_are_allowed(edited: float, right: bool) -> None:
+    story, job = with_policy(overlap_policy="QUEUE_ALL")
+    story.fire(job, 1).claim(1.1)
+    waiting = held(story, job, 2)
+    definition = story.versions[0]["definition"]
+    schedule = definition["schedule"] | {"overlap_policy": "ALLOW"}
+    story.version(job, edited, definition=definition | {"schedule": schedule}, schedule_version=2)
+    waiting.release(4.5)
+    assert (titles(story, "overlap-and-misfire") == []) is right
+
+
 def test_a_newer_instant_stops_the_one_before() -> None:
     story, job = with_policy(overlap_policy="CANCEL_PREVIOUS")
     first = story.fire(job, 1).claim(1.1)
@@ -89,6 +101,27 @@ def test_five_seconds_late_is_no_misfire() -> None:
     story.skip(job, 1, 3, "MISFIRE", recorded_at=at(4.5))
     story.fire(job, 4, fired=4.5)
     assert titles(story, "overlap-and-misfire") == ["skipped as a misfire though at most 5 s late"]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"type": "INTERVAL", "interval_seconds": 1},
+        {"type": "CRON", "cron_expression": "* * * * * *"},
+    ],
+    ids=lambda schedule: schedule["type"],
+)
+@pytest.mark.parametrize(("recorded", "wrong"), [(6.9, True), (7.1, False)])
+def test_with_jitter_it_is_late_from_the_next_instant_on(
+    schedule: dict[str, Any], recorded: float, wrong: bool
+) -> None:
+    """However long the jitter is: the window ends there."""
+    story = Story()
+    job = story.job(schedule={**schedule, "jitter_seconds": 3600, "overlap_policy": "ALLOW"})
+    story.skip(job, 1, 5, "MISFIRE", recorded_at=at(recorded))
+    story.fire(job, 6, fired=recorded)
+    title = "skipped as a misfire though at most 6 s late"
+    assert titles(story, "overlap-and-misfire") == ([title] if wrong else [])
 
 
 @pytest.mark.parametrize(

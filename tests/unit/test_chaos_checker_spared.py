@@ -291,8 +291,11 @@ def test_trouble_of_the_database_makes_misfires(kind: str) -> None:
 
 
 def test_jitter_and_a_grace_of_its_own_are_causes() -> None:
-    assert titles(late(1, 15.9, jitter_seconds=3), "overlap-and-misfire") == []
-    assert titles(late(1, 16.1, jitter_seconds=3), "overlap-and-misfire") == [CAUSE]
+    assert titles(late(1, 13.4, jitter_seconds=0.5), "overlap-and-misfire") == []
+    assert titles(late(1, 13.6, jitter_seconds=0.5), "overlap-and-misfire") == [CAUSE]
+    # The next instant is a second away: there the jitter ends.
+    assert titles(late(1, 13.9, jitter_seconds=3), "overlap-and-misfire") == []
+    assert titles(late(1, 14.1, jitter_seconds=3), "overlap-and-misfire") == [CAUSE]
     assert titles(late(1, 20, misfire_grace_seconds=2), "overlap-and-misfire") == []
     assert titles(late(1, 20, misfire_grace_seconds=10), "overlap-and-misfire") == [CAUSE]
 

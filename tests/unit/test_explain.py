@@ -109,6 +109,11 @@ def told(facts: Facts) -> Sequence[Reason]:
         # Others are there: it is passed over, so that it takes no slot from them.
         (replace(LIMITED, lane=replace(LANE, handler="x")), "NO_WORKER"),
         (replace(LIMITED, queue=PAUSED), "QUEUE_PAUSED"),
+        # So it is in a full queue; but first what it waits for must have room.
+        (replace(LIMITED, queue=QueueState(at_most=2, used=2)), "CONCURRENCY"),
+        (replace(LIMITED, queue=QueueState(at_most=2, used=1)), "NOT_RELEASED"),
+        (replace(LIMITED, queue=QueueState(at_most=2, used=2), limits=(FULL_RATE,)), "RATE"),
+        (replace(DUE, queue=QueueState(at_most=2, used=2)), "NOT_RELEASED"),
         (
             replace(LIMITED, limits=(FULL_RATE, FULL_JOB, FULL_KEY)),
             "CONCURRENCY CONCURRENCY RATE",

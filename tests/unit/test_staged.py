@@ -137,6 +137,10 @@ SCHEDULES = [
     Schedule(ScheduleType.INTERVAL, interval_seconds=60, misfire_grace_seconds=1),
     Schedule(ScheduleType.INTERVAL, interval_seconds=60, max_runs=1),
     Schedule(ScheduleType.INTERVAL, interval_seconds=60, jitter_seconds=30),
+    Schedule(ScheduleType.INTERVAL, interval_seconds=1, jitter_seconds=3600),
+    Schedule(
+        ScheduleType.INTERVAL, interval_seconds=2, jitter_seconds=3600, misfire_grace_seconds=1
+    ),
     Schedule(ScheduleType.ONE_TIME, run_at=NOON),
     Schedule(ScheduleType.ONE_TIME, run_at=NOON, misfire_grace_seconds=2),
     Schedule(ScheduleType.CRON, cron_expression="* * * * *"),
@@ -151,6 +155,21 @@ def test_what_was_made_ready_is_what_would_be_settled_now(schedule: Schedule, la
     now = NOON + timedelta(seconds=late)
     entry.prepare()
     assert entry.settle(now) == settle_due(entry.due, now)
+
+
+@pytest.mark.parametrize(("jitter_seconds", "held_seconds"), [(0, 2), (30, 32), (3600, 62)])
+def test_a_grace_is_over_so_long_after_the_window_as_it_is_cut(
+    jitter_seconds: float, held_seconds: float
+) -> None:
+    minutely = Schedule(
+        ScheduleType.INTERVAL,
+        interval_seconds=60,
+        jitter_seconds=jitter_seconds,
+        misfire_grace_seconds=2,
+    )
+    fire = settle_due(due(schedule=minutely), NOON)
+    assert fire is not None
+    assert fire.holds_until == NOON + held_seconds * SECOND
 
 
 def test_what_is_on_time_has_been_made_ready(staged: Staged) -> None:

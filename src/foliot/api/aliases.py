@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from foliot.core.errors import InvalidInput
+from foliot.core.retry_policy import ATTEMPTS_MAX, DELAY_SECONDS_MAX
 
 Document = dict[str, Any]
 
@@ -188,8 +189,7 @@ def _move_retries(document: Document) -> None:
     ):
         if name in policy:
             place = f"retry_policy.{name}"
-            seconds = _number(policy.pop(name), place) / 1000
-            _put(document, place, "retry_policy", field, seconds)
+            _put(document, place, "retry_policy", field, _seconds(policy.pop(name), place))
 
 
 def _move_retry_config(document: Document) -> None:
@@ -266,9 +266,20 @@ def _check_names(place: str, given: Mapping[str, Any], known: frozenset[str]) ->
 
 
 def _attempts(retries: object, place: str) -> int:
-    if type(retries) is not int or retries < 0:
-        raise InvalidInput("is not a whole number from 0 on", field=place)
+    if type(retries) is not int or not 0 <= retries < ATTEMPTS_MAX:
+        hint = f"use 0 to {ATTEMPTS_MAX - 1}; 0 means no retry"
+        raise InvalidInput("is not a number of retries", field=place, hint=hint)
     return retries + 1
+
+
+def _seconds(milliseconds: object, place: str) -> float:
+    """Held to its bounds before it is divided: a whole number may be larger than any float."""
+    number, high = _number(milliseconds, place), DELAY_SECONDS_MAX * 1000
+    if not 0 <= number <= high:
+        raise InvalidInput(
+            "is not a delay that can be kept", field=place, hint=f"use 0 to {high:.0f}"
+        )
+    return number / 1000
 
 
 def _number(value: object, place: str) -> float:

@@ -57,6 +57,7 @@ _ROUTER_CODES: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "PAYLOAD_TOO_LARGE",
 }
 _ROUTER_HINTS: Final[Mapping[HTTPStatus, str]] = {
+    HTTPStatus.BAD_REQUEST: "send JSON, as UTF-8",
     HTTPStatus.NOT_FOUND: "GET /openapi.json lists the paths there are",
     HTTPStatus.METHOD_NOT_ALLOWED: "the Allow header lists the methods this path takes",
 }

@@ -2,7 +2,8 @@
 
 The key comes in a header or in the body, and holds for a day, for one tenant and one path. The
 second copy is told what the first was. A request that is refused leaves its key free; one that may
-have been carried out is done again by the next copy, under the same ids.
+have been carried out is done again by the next copy, under the same ids, and whatever becomes of
+that copy, the key stays: only who began can know that nothing was done.
 """
 
 import hashlib
@@ -40,11 +41,18 @@ REPLAYED: Final = "true"
 
 # Does the work of a request: what it makes has this id, and is known again by this text.
 Work = Callable[[UUID, str], Awaitable[Answer]]
+# Finds what an earlier copy of the request has done, where doing it again is not the same as once.
+Done = Callable[[KeptRequest], Awaitable[Answer | None]]
 Digest = Callable[[bytes], bytes]
 
 
 async def once(
-    request: Request, visit: Visit, work: Work, *, digest: Digest | None = None
+    request: Request,
+    visit: Visit,
+    work: Work,
+    *,
+    done: Done | None = None,
+    digest: Digest | None = None,
 ) -> Response:
     """Do the work, or say what an earlier copy of the request was answered.
 
@@ -64,16 +72,20 @@ async def once(
         return answer_from(kept.answer).response(idempotency_replayed=REPLAYED)
     if kept.at_work:
         raise IdempotencyInFlight(key)
-    return (await _do(visit, kept, work)).response()
+    return (await _do(visit, kept, work, done)).response()
 
 
-async def _do(visit: Visit, kept: KeptRequest, work: Work) -> Answer:
+async def _do(visit: Visit, kept: KeptRequest, work: Work, done: Done | None) -> Answer:
     try:
-        answer = await work(kept.id, kept.mark)
+        if kept.is_new or done is None:
+            answer = await work(kept.id, kept.mark)
+        else:
+            answer = await _do_the_rest(kept, work, done)
     except Exception as failure:
-        # A refusal has changed nothing. After anything else the work may be done: whoever sends the
-        # request again does it again, under the same ids.
-        leave = release if _is_refusal(failure) else abandon
+        # A refusal has changed nothing. After anything else the work may be done, and also after
+        # the refusal of a later copy: by an earlier one. Whoever sends the request again does it
+        # again, under the same ids.
+        leave = release if kept.is_new and _is_refusal(failure) else abandon
         with suppress(DatabaseError):
             await leave(visit.database, kept)
         raise
@@ -85,6 +97,20 @@ async def _do(visit: Visit, kept: KeptRequest, work: Work) -> Answer:
     return answer
 
 
+async def _do_the_rest(kept: KeptRequest, work: Work, done: Done) -> Answer:
+    """The work, unless an earlier copy has done it: before this one, or just now."""
+    answer = await done(kept)
+    if answer is not None:
+        return answer
+    try:
+        return await work(kept.id, kept.mark)
+    except FoliotError as failure:
+        answer = await done(kept) if _is_refusal(failure) else None
+        if answer is None:
+            raise
+        return answer
+
+
 def _is_refusal(failure: Exception) -> bool:
     return isinstance(failure, FoliotError) and not isinstance(failure, DatabaseError)
 
@@ -94,7 +120,7 @@ async def _body(request: Request) -> Any:  # noqa: ANN401 - any JSON; the route 
 
 
 def _key(request: Request, body: object) -> str | None:
-    given = {request.headers[name] for name in HEADERS if name in request.headers}
+    given = {_text(request.headers[name]) for name in HEADERS if name in request.headers}
     if isinstance(body, dict) and body.get(BODY_FIELD) is not None:
         given.add(body[BODY_FIELD])
     if not given:
@@ -107,6 +133,14 @@ def _key(request: Request, body: object) -> str | None:
             "is not a key", field=BODY_FIELD, hint=f"use 1 to {KEY_CHARS_MAX} plain characters"
         )
     return key
+
+
+def _text(header: str) -> str:
+    """A header is bytes, read as Latin-1. Who sends more than ASCII sends UTF-8, as in a body."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 def _hash(body: object) -> bytes:

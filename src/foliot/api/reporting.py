@@ -6,6 +6,7 @@ its worker's hands is as good: whoever speaks first about an attempt is heard.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -17,17 +18,20 @@ from foliot.core.errors import Superseded
 from foliot.core.ids import ExecutionId
 from foliot.core.model import Failure, TargetType
 from foliot.core.retry import GiveUp, Retry, decide, event_of
-from foliot.core.states import TERMINAL, ExecutionEvent
+from foliot.core.states import TERMINAL, ExecutionEvent, ExecutionState
 from foliot.runtime.chance import random_fraction
 from foliot.runtime.metrics import EXECUTIONS_FINISHED, EXECUTIONS_SUPERSEDED
-from foliot.store.execution_rows import StoredExecution, read_executions
+from foliot.store.execution_rows import StoredAttempt, StoredExecution, read_executions
 from foliot.store.failed_attempts import fails_too_fast
+from foliot.store.failure_records import failure_as_json
 from foliot.store.finishing import Outcome, finish
 from foliot.store.handing_over import HeldExecution, read_held
 from foliot.store.progress import Progress, write_progress
 
 # From its worker's hands it goes into its target's once.
 _TRIES: Final = 3
+# What was asked to be cancelled is CANCELLED, whatever its target says.
+_COMPLETED: Final = frozenset({ExecutionState.SUCCEEDED, ExecutionState.CANCELLED})
 
 
 async def complete(visit: Visit, execution_id: ExecutionId, body: CompleteBody) -> None:
@@ -46,10 +50,37 @@ async def complete(visit: Visit, execution_id: ExecutionId, body: CompleteBody) 
 async def fail(visit: Visit, execution_id: ExecutionId, body: FailBody) -> None:
     """By the job's retry policy, as if a worker had seen it fail."""
     held = await _held(visit, execution_id, body.fence)
-    failure = Failure(body.error.type, body.error.message, do_not_retry=not body.retryable)
+    failure = _failure(body)
     poisoned = await fails_too_fast(visit.database, execution_id, held.retry_policy)
     judge = partial(_failed, failure=failure, chance=random_fraction(), poisoned=poisoned)
     await _end(visit, execution_id, body.fence, judge)
+
+
+async def was_completed(
+    visit: Visit, execution_id: ExecutionId, body: CompleteBody, since: datetime
+) -> bool:
+    """Whether the attempt has ended since then as `complete` ends it."""
+    ended = await _ended(visit, execution_id, body.fence, since)
+    return ended is not None and ended.status in _COMPLETED
+
+
+async def was_failed(
+    visit: Visit, execution_id: ExecutionId, body: FailBody, since: datetime
+) -> bool:
+    """Whether the attempt has ended since then with this very failure; others have other words."""
+    ended = await _ended(visit, execution_id, body.fence, since)
+    return ended is not None and ended.error == failure_as_json(_failure(body))
+
+
+async def _ended(
+    visit: Visit, execution_id: ExecutionId, fence: int, since: datetime
+) -> StoredAttempt | None:
+    found = await read_executions(visit.database, visit.tenant_id, [execution_id])
+    attempts = found[execution_id].attempts if execution_id in found else ()
+    for each in attempts:
+        if each.fence == fence and each.finished_at is not None and each.finished_at >= since:
+            return each
+    return None
 
 
 async def progress(visit: Visit, execution_id: ExecutionId, body: ProgressBody) -> bool:
@@ -97,6 +128,10 @@ async def _held(visit: Visit, execution_id: ExecutionId, fence: int) -> HeldExec
 
 def _ended_under(execution: StoredExecution, fence: int) -> bool:
     return execution.status in TERMINAL and execution.fence == fence
+
+
+def _failure(body: FailBody) -> Failure:
+    return Failure(body.error.type, body.error.message, do_not_retry=not body.retryable)
 
 
 def _failed(held: HeldExecution, *, failure: Failure, chance: float, poisoned: bool) -> Outcome:

@@ -3,8 +3,9 @@
 First its time, then what its job's overlap policy or a parent holds, then limits; then a scheduler
 lets it go, and it stands in its queue: until that is not paused and has room, until a worker is
 there that can run it and has a place, until those before it are gone. What can change at any moment
-(a full queue, busy workers, the line) is told only of what stands there already; a paused queue and
-a missing worker are told at once, because nobody would be glad to learn of them later.
+(a full queue, busy workers, the line) is told only of what stands there already; a full queue also
+of what is under limits that have room, because it is let go as that queue has places. A paused one
+and a missing worker are told at once, because nobody would be glad to learn of them later.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,8 +58,10 @@ def _before_queue(facts: Facts) -> Reasons:
     gates = tuple(reason for gate in _GATES for reason in gate(facts))
     lasting = (*_paused(facts), *_no_worker(facts))
     yield from gates
-    # What a limit lets go is let go only if somebody is there to run it.
-    held = gates or (lasting if facts.hold is Hold.LIMIT and facts.workers.live else ())
+    # What a limit lets go is let go only if its queue has a place and somebody is there to run it.
+    full = tuple(_queue_full(facts)) if facts.hold is Hold.LIMIT and not gates else ()
+    yield from full
+    held = gates or full or (lasting if facts.hold is Hold.LIMIT and facts.workers.live else ())
     if not held or not facts.schedulers.live:
         yield _not_released(facts)
     yield from lasting

@@ -1,6 +1,6 @@
 """Which retry policies can be kept: checked when a job is saved, each refusal with its fix."""
 
-import math
+import sys
 from typing import Final
 
 from foliot.core.errors import InvalidInput
@@ -9,6 +9,7 @@ from foliot.core.model import RetryPolicy
 ATTEMPTS_MAX: Final = 1000
 CRASHES_MAX: Final = 100
 DELAY_SECONDS_MAX: Final = 30 * 86_400.0
+_NUMBER_MAX: Final = sys.float_info.max
 
 
 def check_retry_policy(policy: RetryPolicy) -> None:
@@ -28,7 +29,7 @@ def check_retry_policy(policy: RetryPolicy) -> None:
     _within(
         "multiplier",
         policy.multiplier,
-        (1, math.inf),
+        (1, _NUMBER_MAX),
         "2 doubles the delay each time",
     )
     _within(
@@ -52,11 +53,20 @@ def check_retry_policy(policy: RetryPolicy) -> None:
 
 def _within(name: str, value: float, bounds: tuple[float, float], meaning: str) -> None:
     low, high = bounds
-    if math.isfinite(value) and low <= value <= high:
+    # NaN and infinity fail the comparison too.
+    if low <= value <= high:
         return
-    limits = f"at least {low:g}" if math.isinf(high) else f"{low:g} to {high:g}"
+    limits = f"at least {low:g}" if high == _NUMBER_MAX else f"{low:g} to {high:g}"
     raise InvalidInput(
-        f"{value:g} is out of bounds",
+        f"{_shown(value)} is out of bounds",
         field=f"retry_policy.{name}",
         hint=f"use {limits}; {meaning}",
     )
+
+
+def _shown(value: float) -> str:
+    """A whole number may be larger than any float."""
+    try:
+        return f"{value:g}"
+    except OverflowError:
+        return "a number of so many digits"

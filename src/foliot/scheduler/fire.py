@@ -16,6 +16,7 @@ from foliot.runtime.server_time import ServerTime
 from foliot.scheduler.firing import BATCH, FiredBatch, Firing
 from foliot.scheduler.stage import AHEAD
 from foliot.scheduler.staged import Entry, Staged
+from foliot.store.firing import JobFire
 from foliot.store.staging import DueJob
 
 UNDER_WAY: Final = 2
@@ -79,10 +80,11 @@ class Fire:
 
     async def _fire_batches(self, moment: datetime, now: datetime | None) -> FirePass:
         total = FirePass()
-        while entries := self._staged.take_due(moment, self._batch):
-            past = now or self._time.past()
+        while taken := self._staged.take_due(moment, self._batch):
+            past, as_of = now or self._time.past(), now or self._time.future()
+            entries, fires = self._settle(taken, past)
             try:
-                batch = await self._send(entries, past, now)
+                batch = await self._firing.send(fires, as_of, now=now)
             except BaseException:
                 self._staged.put_back(entries)
                 self._batch = max(1, self._batch // 2)
@@ -92,12 +94,16 @@ class Fire:
             total += _count(batch)
         return total
 
-    async def _send(
-        self, entries: Sequence[Entry], moment: datetime, now: datetime | None
-    ) -> FiredBatch:
-        jobs = ((entry.due.job_id, entry.settle) for entry in entries)
-        as_of = now or self._time.future()
-        return await self._firing.send(self._firing.settle(jobs, moment), as_of, now=now)
+    def _settle(
+        self, taken: Sequence[Entry], moment: datetime
+    ) -> tuple[Sequence[Entry], Sequence[JobFire]]:
+        """As many of them as one call can take. The others wait as before, and fewer are taken
+        next time: each that is put back is made ready once more."""
+        settled = self._firing.settle(((entry.due.job_id, entry.settle) for entry in taken), moment)
+        if settled.jobs < len(taken):
+            self._staged.put_back(taken[settled.jobs :])
+            self._batch = settled.jobs
+        return taken[: settled.jobs], settled.fires
 
 
 def _count(batch: FiredBatch) -> FirePass:

@@ -14,7 +14,7 @@ from foliot.core.ids import JobId
 from foliot.core.schedule.timeline import TICK
 from foliot.runtime.metrics import FIRE_ERRORS, INSTANTS_SKIPPED, JOBS_TRIGGERED, TRIGGER_DELAY
 from foliot.store.database import Database
-from foliot.store.firing import Fired, FireReport, JobFire, fire_batch
+from foliot.store.firing import ROWS_AT_ONCE, Fired, FireReport, JobFire, fire_batch
 from foliot.store.staging import DuePage, stage_page
 from foliot.transport.port import SILENCE, Matter, Publisher
 
@@ -50,6 +50,15 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledBatch:
+    """What is due of the first `jobs` of those that were to be settled: the others are too many for
+    one batch."""
+
+    fires: Sequence[JobFire]
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class FiredBatch:
     """One batch and what became of it: `applied` by job."""
 
@@ -74,10 +83,16 @@ class Firing:
 
     def settle(
         self, jobs: Iterable[tuple[JobId, Callable[[datetime], JobFire | None]]], now: datetime
-    ) -> list[JobFire]:
-        """What is due of each job; those that cannot be settled are left out."""
+    ) -> SettledBatch:
+        """What is due of each job; those that cannot be settled are left out. After an outage one
+        can owe what usually a thousand do, and until it is settled nothing else is done here, the
+        leases included: it ends once it is enough for one call."""
         settled: list[JobFire] = []
+        seen = rows = 0
         for job_id, settle in jobs:
+            if rows >= ROWS_AT_ONCE:
+                break
+            seen += 1
             if self.refusals.stands(job_id, now):
                 continue
             try:
@@ -86,7 +101,8 @@ class Firing:
                 self.refusals.refuse(job_id, now, error)
             else:
                 settled.extend([fire] if fire else [])
-        return settled
+                rows += fire.rows if fire else 0
+        return SettledBatch(settled, seen)
 
     async def send(
         self,

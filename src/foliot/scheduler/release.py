@@ -28,6 +28,8 @@ from foliot.transport.port import SILENCE, Matter, Publisher
 PAUSE_SECONDS: Final = 0.2
 # Starts leave a rate one by one; those that do within this are let go together.
 OPENING_SECONDS_MIN: Final = 0.01
+# A call for each place where a walk was cut off, of about a millisecond while the limit stays full.
+CUT_OFF_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,13 @@ class ReleaseOverlaps:
 
 
 class Admit:
-    """Executions that waited for a slot under a limit. The pause ends when a rate has room."""
+    """Executions that waited for a slot under a limit. The pause ends when a rate has room.
+
+    A page of lists is looked at together. Where more lists than that wait under one limit, the
+    first page may take each slot that comes free; so the next walk gives it out where the last one
+    was cut off, and begins anew under that limit once it has come to the end. Each scheduler
+    remembers that for itself: what is forgotten costs a round and nobody his turn for ever.
+    """
 
     name: Final = "admit"
 
@@ -131,31 +139,53 @@ class Admit:
         self._clock = clock
         self._hints = hints
         self._batch = batch
+        # By the first keys of lists, of which the last is of a full limit: where to go on there.
+        self._cut_off: dict[tuple[str, ...], Place] = {}
+        self._opens_in = PAUSE_SECONDS
         self.pause_seconds = PAUSE_SECONDS
 
     async def run_once(self, now: datetime | None = None) -> Released:
-        """One walk over all limits that hold some, to its end; a full page is looked at again."""
+        """One walk over all limits that hold some, to its end; before it, where the last one was
+        cut off."""
         began, released = self._clock.monotonic(), 0
-        place: Place | None = None
-        opens_in = PAUSE_SECONDS
+        self._opens_in = PAUSE_SECONDS
+        # They go to the end when they are cut off again: the others have their turn in the next.
+        for keys in tuple(self._cut_off)[:CUT_OFF_MAX]:
+            released += await self._walk(self._cut_off.pop(keys), len(keys), now)
+        released += await self._walk(None, None, now)
+        took = self._clock.monotonic() - began
+        self.pause_seconds = max(
+            OPENING_SECONDS_MIN, self._opens_in, took if took > PAUSE_SECONDS else 0.0
+        )
+        return Released(released)
+
+    async def _walk(self, place: Place | None, within: int | None, now: datetime | None) -> int:
+        """To the end, or to that of the lists which have their first keys in common with `place`.
+
+        A full page is looked at again, and then the walk goes on behind its first look: the second
+        leaps over what the first has filled.
+        """
+        released = 0
+        after, is_again = place, False
         while True:
-            page = await admit_held(self._database, place, batch=self._batch, now=now)
+            page = await admit_held(
+                self._database, place, within=within, batch=self._batch, now=now
+            )
             released += len(page.admitted)
             EXECUTIONS_RELEASED.inc(len(page.admitted))
             if page.admitted:
                 self._hints.publish(Matter.WORK, page.queues)
-            if len(page.admitted) >= self._batch:
-                continue
             if page.opens_in_seconds is not None:
-                opens_in = min(opens_in, page.opens_in_seconds)
-            if page.after is None:
-                break
-            place = page.after
-        took = self._clock.monotonic() - began
-        self.pause_seconds = max(
-            OPENING_SECONDS_MIN, opens_in, took if took > PAUSE_SECONDS else 0.0
-        )
-        return Released(released)
+                self._opens_in = min(self._opens_in, page.opens_in_seconds)
+            if place is not None and page.cut is not None and not is_again:
+                self._cut_off.setdefault(place.keys[: max(page.cut, within or 0)], place)
+            after = after if is_again else page.after
+            is_again = len(page.admitted) >= self._batch
+            if is_again:
+                continue
+            if after is None:
+                return released
+            place = after
 
 
 def tell_of_release(hints: Publisher, batch: ReleaseReport) -> None:

@@ -121,13 +121,14 @@ class Sweep:
 
     async def _send(self, jobs: Sequence[DueJob], now: datetime | None, *, take: bool) -> int:
         done = 0
-        for start in range(0, len(jobs), BATCH):
-            some = jobs[start : start + BATCH]
+        while jobs:
+            some = jobs[:BATCH]
             as_of = now or self._time.future()
             settled = self._firing.settle(
                 [(due.job_id, partial(settle_due, due)) for due in some], now or self._time.past()
             )
-            batch = await self._firing.send(settled, as_of, take=take, now=now)
+            jobs = jobs[settled.jobs :]
+            batch = await self._firing.send(settled.fires, as_of, take=take, now=now)
             done += sum(one.fired + one.skipped for one in batch.report.applied)
         return done
 

@@ -36,7 +36,7 @@ def common_trades(
         Release(database, clock, hints=hints),
         ReleaseOverlaps(database, clock, hints=hints),
         Admit(database, clock, hints=hints),
-        KeepLimits(database),
+        KeepLimits(database, hints=hints),
         FireAfter(database, clock, hints=hints),
         Rescue(database, clock),
         EndOverdue(database, clock),

@@ -44,12 +44,15 @@ class AdmitReport:
     """Who may be claimed now, and where to go on: None when the walk is at its end.
 
     `opens_in_seconds`: when the first rate that is used up has room again, if that can be told.
+    `cut`: under the first so many keys of the place where it began, a limit is full: what waits
+    there from that place on was not looked at.
     """
 
     admitted: tuple[ExecutionId, ...]
     after: Place | None
     opens_in_seconds: float | None = None
     queues: frozenset[str] = field(default=frozenset(), compare=False)  # of who may be claimed
+    cut: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ async def admit_held(
     database: Database,
     after: Place | None = None,
     *,
+    within: int | None = None,
     batch: int = BATCH,
     chance: float | None = None,
     now: datetime | None = None,
@@ -72,18 +76,20 @@ async def admit_held(
     """Give out the free slots of one page of waiting rows, the oldest of each priority first.
 
     A full batch means that more may go at once: ask again from the same place. `chance`, from 0 to
-    1, says which priorities are drawn.
+    1, says which priorities are drawn. `within`: the walk ends with the lists that have the first
+    so many keys of `after`.
     """
     drawn = int((random_fraction() if chance is None else chance) * _DRAWS)
     place = (None, None) if after is None else (list(after.keys), after.lane_id)
-    row = await database.fetch_row(_ADMIT_HELD, *place, STEPS, GROUPS, batch, drawn, now)
-    admitted, last, lane_id, opens_in, queues = row or ((), None, 0, None, None)
+    row = await database.fetch_row(_ADMIT_HELD, *place, within, STEPS, GROUPS, batch, drawn, now)
+    admitted, last, lane_id, opens_in, queues, cut = row or ((), None, 0, None, None, None)
     reached = None if last is None else Place(tuple(last), lane_id)
-    return AdmitReport(tuple(admitted), reached, opens_in, frozenset(queues or ()))
+    return AdmitReport(tuple(admitted), reached, opens_in, frozenset(queues or ()), cut)
 
 
 async def withdraw(database: Database, now: datetime | None = None, *, batch: int = BATCH) -> int:
-    """Take the slots of executions that nobody is there to claim, for others: how many."""
+    """Take the slots of executions that nobody is there to claim, or that stand in a full queue and
+    are more than it has places for, for others: how many."""
     return int(await database.fetch_value(_WITHDRAW, batch, STRANDED_SECONDS, now))
 
 

@@ -7,7 +7,7 @@ keeps the id in the transaction that inserts the executions: there is no time in
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
@@ -32,6 +32,7 @@ from foliot.store.errors import StatementFailed
 from foliot.store.statements import statement
 
 _ENQUEUE: Final = statement("executions/enqueue")
+_READ_ENQUEUED: Final = statement("requests/read_enqueued")
 
 BULK_MAX: Final = 10_000
 PAYLOAD_BYTES_MAX: Final = 1_048_576
@@ -73,12 +74,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who asks, and how to know it again. `seen_at` is when this copy of it arrived."""
+    """Who asks, and how to know it again. `seen_at` is when this copy of it arrived.
+
+    `contents` is equal for equal requests. Without it the executions themselves are compared, and
+    what they are made of must not have changed between two copies: neither a job's limit, nor which
+    job a name means, nor the trace.
+    """
 
     tenant_id: TenantId
     route: str
     request_id: str
     seen_at: datetime
+    contents: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +124,35 @@ _COLUMNS: Final = [attrgetter(column.name) for column in fields(Row)]
 
 
 async def enqueue(
-    database: Database, request: Request, wanted: Sequence[Wanted], now: datetime | None = None
+    database: Database,
+    request: Request,
+    wanted: Sequence[Wanted],
+    now: datetime | None = None,
+    *,
+    listed_as: str | None = None,
 ) -> list[Enqueued]:
-    """Insert one execution for each of `wanted`, all or none; the answers are in their order."""
-    rows = [wanted_row(request, number, one) for number, one in enumerate(wanted)]
+    """Insert one execution for each of `wanted`, all or none; the answers are in their order.
+
+    With `listed_as`, what is wrong with one of them is told with its place in the caller's list.
+    """
+    rows: list[Row] = []
+    for number, one in enumerate(wanted):
+        try:
+            rows.append(wanted_row(request, number, one))
+        except InvalidInput as refused:
+            raise in_list(refused, listed_as, number) from None
     return await _send(database, request, rows, now)
+
+
+async def find_enqueued(
+    database: Database, tenant_id: TenantId, route: str, request_id: str
+) -> list[Enqueued] | None:
+    """What a request got that was carried out, whatever has become of its jobs since."""
+    row = await database.fetch_row(_READ_ENQUEUED, tenant_id, route, request_id)
+    if row is None:
+        return None
+    pairs = zip(row["ids"], row["outcomes"], strict=True)
+    return [Enqueued(ExecutionId(id_), Outcome(outcome), replayed=True) for id_, outcome in pairs]
 
 
 async def backfill(
@@ -157,7 +188,7 @@ async def _send(
             request.tenant_id,
             request.route,
             request.request_id,
-            request_hash(rows),
+            request_hash(rows) if request.contents is None else request.contents,
             *columns_of(rows),
             now,
         )
@@ -206,6 +237,13 @@ def wanted_row(request: Request, number: int, wanted: Wanted) -> Row:
         retry_of=wanted.retry_of,
         trace_id=wanted.trace_id,
     )
+
+
+def in_list(refused: InvalidInput, listed_as: str | None, number: int) -> InvalidInput:
+    """The same refusal, of one among many: not `payload.a` but `executions[3].payload.a`."""
+    if listed_as is None:
+        return refused
+    return replace(refused, field=f"{listed_as}[{number}].{refused.field or ''}".removesuffix("."))
 
 
 def _id_of(request: Request, number: int, wanted: Wanted) -> ExecutionId:

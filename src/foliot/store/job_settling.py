@@ -16,7 +16,7 @@ from foliot.core.model import SkipReason
 from foliot.core.states import JobState
 from foliot.store.completions import settle_child
 from foliot.store.errors import TransactionConflict
-from foliot.store.firing import JobFire, fire_in
+from foliot.store.firing import ROWS_AT_ONCE, JobFire, fire_in
 from foliot.store.job_rows import StoredJob, read_job, read_jobs
 from foliot.store.session import Session
 from foliot.store.staging import settle_due
@@ -47,23 +47,35 @@ async def settle_before_change(session: Session, stored: StoredJob) -> StoredJob
 
 async def settle_all_before_change(session: Session, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """The same for many jobs of one tenant, locked in the order of their ids, with few questions:
-    those that are active fire together, round by round."""
+    those that are active fire together, round by round, as many as one call can take."""
     settled = {stored.job.job_id: stored for stored in jobs}
     together = [stored for stored in jobs if _fires_by_instants(stored)]
     for stored in jobs:
         if not _fires_by_instants(stored):
             settled[stored.job.job_id] = await settle_before_change(session, stored)
     while together:
-        due = [(stored, stored.due) for stored in together if stored.due is not None]
-        fires = [fire for stored, job in due if (fire := settle_due(job, stored.now))]
-        if not fires:
-            break
-        one = together[0]
-        await _fire(session, fires, one.now)
-        fired = [fire.job_id for fire in fires]
-        together = await read_jobs(session, one.job.tenant_id, fired, one.now)
-        settled |= {stored.job.job_id: stored for stored in together}
+        one, (fires, rest) = together[0], _due_of(together)
+        fired: list[StoredJob] = []
+        if fires:
+            await _fire(session, fires, one.now)
+            ids = [fire.job_id for fire in fires]
+            fired = await read_jobs(session, one.job.tenant_id, ids, one.now)
+        settled |= {stored.job.job_id: stored for stored in fired}
+        together = [*fired, *rest]
     return list(settled.values())
+
+
+def _due_of(jobs: Sequence[StoredJob]) -> tuple[list[JobFire], Sequence[StoredJob]]:
+    """What is due, up to what one call can take, and the jobs that nobody has looked at by then."""
+    fires: list[JobFire] = []
+    rows = 0
+    for place, stored in enumerate(jobs):
+        if rows >= ROWS_AT_ONCE:
+            return fires, jobs[place:]
+        if stored.due is not None and (fire := settle_due(stored.due, stored.now)):
+            fires.append(fire)
+            rows += fire.rows
+    return fires, ()
 
 
 def _fires_by_instants(stored: StoredJob) -> bool:
@@ -79,9 +91,9 @@ async def _fire(session: Session, fires: Sequence[JobFire], now: datetime) -> No
 async def fire_all_due(session: Session, stored: StoredJob, cause: SkipReason) -> StoredJob:
     """The misfire policy decides what fires; the rest is skipped for `cause`.
 
-    One round as a rule. Another follows where a job has few runs left and one of them overlapped,
-    which does not count: then the instants after it are due as well. A job that follows others has
-    no instants but their ends.
+    One round as a rule. Another follows where over a thousand fire, or where a job has few runs
+    left and one of them overlapped, which does not count: then the instants after it are due as
+    well. A job that follows others has no instants but their ends.
     """
     if stored.job.schedule.after is not None:
         await settle_child(session, stored.job.job_id, stored.now, cause)

@@ -41,7 +41,7 @@ from foliot.store.job_plans import (
 from foliot.store.job_rows import StoredJob, get, limits_of, read_job
 from foliot.store.job_settling import fire_all_due, lock_job, settle_before_change
 from foliot.store.lanes import lane_of
-from foliot.store.limit_changes import note_changes
+from foliot.store.limit_changes import note_changes, note_key_limit
 from foliot.store.session import Session
 from foliot.store.statements import statement
 
@@ -136,6 +136,8 @@ async def _update(
     limits = limits_of(job)
     lifted = {own_limit(job)} - {limit.key for limit in limits}
     await note_changes(session, limits, stored.now)
+    if job.concurrency.limit != stored.job.concurrency.limit:
+        await note_key_limit(session, job.job_id, stored.now)
     await put_limits(session, limits, lifted=lifted)
     if job.schedule.after != stored.job.schedule.after:
         await put_parents(session, job)

@@ -65,6 +65,8 @@ async def open_scope(
     now: datetime | None = None,
 ) -> Scope:
     """What can be checked of what is asked for: not the future, and not what is forgotten."""
+    if from_ is not None and from_ < EPOCH:
+        raise InvalidInput("lies before 1970", field="from", hint="give a later one, or none")
     horizon = await read_horizon(database, now)
     begin, end = from_ or EPOCH, min(to or horizon.now, horizon.now)
     if to is not None and begin >= to:

@@ -28,7 +28,15 @@ from foliot.core.limits import Limit, key_limit
 from foliot.core.model import ConcurrencyLimit, Json, Trigger
 from foliot.core.states import ExecutionState
 from foliot.store.database import Database
-from foliot.store.enqueuing import Absent, Request, Row, Wanted, columns_of, wanted_row
+from foliot.store.enqueuing import (
+    Absent,
+    Request,
+    Row,
+    Wanted,
+    columns_of,
+    find_enqueued,
+    wanted_row,
+)
 from foliot.store.errors import StatementFailed, TransactionConflict
 from foliot.store.execution_rows import searched
 from foliot.store.statements import statement
@@ -111,8 +119,23 @@ async def retry_ended(
 ) -> ReplayReport | None:
     """Run an execution again that is over and has no dead letter; None if there is no such one.
 
-    Every request makes another one; a copy of it, known by its `mark`, gets what the first made.
+    Every request makes another one; a copy of it, known by its `mark`, gets what the first made,
+    also if that could not be made any more.
     """
+    try:
+        return await _retry_ended(database, tenant_id, wanted, mark, now)
+    except (InvalidInput, JobNotFound):
+        made = await find_enqueued(database, tenant_id, _ROUTE, mark)
+        if made is None:
+            raise
+    report = ReplayReport()
+    report.replayed[wanted.letter_id] = Replayed(made[0].execution_id, created=True)
+    return report
+
+
+async def _retry_ended(
+    database: Database, tenant_id: TenantId, wanted: Replay, mark: str, now: datetime | None
+) -> ReplayReport | None:
     since = dict(searched([wanted.letter_id])).get(wanted.letter_id)
     place = (tenant_id, wanted.letter_id, since, now)
     ended = await database.fetch_row(_READ_ENDED, *place) if since else None

@@ -42,17 +42,23 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True)
 class KeptRequest:
-    """What is known of a request. One that is `at_work` elsewhere has no answer yet."""
+    """What is known of a request. One that is `at_work` elsewhere has no answer yet; of one that
+    is not new, an earlier copy may have done the work."""
 
     key: RequestKey
     created_at: datetime
+    is_new: bool = False
     at_work: bool = False
     answer: Json = None
 
     @property
     def mark(self) -> str:
-        """The same for every copy of the request, and another one when the key is used anew."""
-        return f"{self.key.route} {self.key.key} {microseconds(self.created_at)}"
+        """The same for every copy of the request, and another one when the key is used anew.
+
+        It stays short where the key is long: 255 characters may be 1020 bytes.
+        """
+        digest = hashlib.blake2b(self.key.key.encode(), digest_size=16, person=b"foliot-key")
+        return f"{self.key.route} {digest.hexdigest()} {microseconds(self.created_at)}"
 
     @property
     def id(self) -> UUID:
@@ -72,7 +78,7 @@ async def begin(database: Database, key: RequestKey, now: datetime | None = None
         if row["request_hash"] != key.request_hash:
             raise IdempotencyKeyReused(key.key)
         at_work = not (row["is_new"] or row["abandoned"] or row["answer"] is not None)
-        return KeptRequest(key, row["created_at"], at_work, row["answer"])
+        return KeptRequest(key, row["created_at"], row["is_new"], at_work, row["answer"])
     raise TransactionConflict("the key comes and goes", "40001", _BEGIN.name)
 
 
@@ -83,10 +89,11 @@ async def keep_answer(database: Database, kept: KeptRequest, answer: str) -> Non
     await database.execute(_KEEP_ANSWER, *place, answer)
 
 
-async def release(database: Database, kept: KeptRequest) -> None:
-    """The work was refused and has changed nothing."""
+async def release(database: Database, kept: KeptRequest, now: datetime | None = None) -> None:
+    """The work was refused and has changed nothing; only who began it can know that."""
     key = kept.key
-    await database.execute(_RELEASE, key.tenant_id, key.route, key.key, kept.created_at)
+    place = (key.tenant_id, key.route, key.key, kept.created_at)
+    await database.execute(_RELEASE, *place, now, ABANDONED_SECONDS)
 
 
 async def abandon(database: Database, kept: KeptRequest) -> None:

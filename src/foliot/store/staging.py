@@ -17,7 +17,7 @@ import asyncpg
 from foliot.core.ids import JobId, TenantId, scheduled_execution
 from foliot.core.model import OverlapPolicy, Schedule, ScheduleType, SkipReason
 from foliot.core.schedule.calendar import Calendar
-from foliot.core.schedule.jitter import available_at
+from foliot.core.schedule.jitter import available_at, window
 from foliot.core.schedule.misfire import Settlement, settle
 from foliot.core.schedule.occurrences import BEGINNING, ScheduleFacts, next_occurrence
 from foliot.core.schedule.timeline import TICK
@@ -120,7 +120,8 @@ def due_job(row: asyncpg.Record) -> DueJob:
 def settle_due(
     due: DueJob, now: datetime, cause: SkipReason = SkipReason.MISFIRE
 ) -> JobFire | None:
-    """What the instants up to `now` become; None if there are none yet."""
+    """What the instants up to `now` become; None if there are none yet. Where over a thousand are
+    to fire it is the oldest of them, and the next instant is due as well."""
     settlement = _settlement(due, now, cause)
     if not settlement.fires and not settlement.skips:
         return None
@@ -150,16 +151,21 @@ def settle_due(
         next_run_at=jittered(due.schedule, due.facts, next_instant) if next_instant else None,
         runs_left=due.facts.runs_left(due.schedule),
         replaces=due.schedule.overlap_policy is OverlapPolicy.CANCEL_PREVIOUS,
-        holds_until=_holds_until(due.schedule, settlement.fires),
+        holds_until=_holds_until(due.schedule, due.facts, settlement.fires),
     )
 
 
-def _holds_until(schedule: Schedule, fires: Sequence[datetime]) -> datetime | None:
+def _holds_until(
+    schedule: Schedule, facts: ScheduleFacts, fires: Sequence[datetime]
+) -> datetime | None:
     """Until when the oldest of these is not too late; None: without an end."""
     grace = schedule.misfire_grace_seconds
     if grace is None or not fires:
         return None
-    return fires[0] + timedelta(seconds=grace + schedule.jitter_seconds)
+    until = fires[0] + timedelta(seconds=grace)
+    if not schedule.jitter_seconds:
+        return until
+    return until + window(schedule, fires[0], _following(schedule, facts, fires[0]))
 
 
 def _settlement(due: DueJob, now: datetime, cause: SkipReason) -> Settlement:
@@ -198,8 +204,13 @@ def jittered(schedule: Schedule, facts: ScheduleFacts, instant: datetime) -> dat
     """When the execution of `instant` may start."""
     if not schedule.jitter_seconds:
         return instant
-    following = next_occurrence(_endless(schedule), facts, instant)
-    return available_at(schedule, facts.job_id, instant, following.instant if following else None)
+    return available_at(schedule, facts.job_id, instant, _following(schedule, facts, instant))
+
+
+def _following(schedule: Schedule, facts: ScheduleFacts, instant: datetime) -> datetime | None:
+    """The instant after this one, run or skipped: the jitter ends there at the latest."""
+    found = next_occurrence(_endless(schedule), facts, instant)
+    return found.instant if found else None
 
 
 def _endless(schedule: Schedule) -> Schedule:

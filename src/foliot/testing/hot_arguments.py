@@ -366,7 +366,13 @@ async def note_changes(batch: Batch) -> Arguments:
 
 async def apply_to_a_job(batch: Batch) -> Arguments:
     job_id = id_of(f"job-{batch.of('queued last')[0]}")
-    return f"job:{job_id}", None, batch.size
+    return f"job:{job_id}", None, batch.size, NOW
+
+
+async def apply_to_keys(batch: Batch) -> Arguments:
+    """Of a job that has no limit any more."""
+    job_id = id_of(f"job-{batch.of('limited')[0]}")
+    return f"keys:{job_id}", None, batch.size, NOW
 
 
 async def lock_parents(batch: Batch) -> Arguments:

@@ -41,12 +41,12 @@ async def create_job(database: Database, job: Job | None = None, now: datetime =
     return await create(database, job or new_job(), changed_by="alice", now=now)
 
 
-async def fire_due(database: Database, now: datetime) -> None:
+async def fire_due(database: Database, now: datetime, *, take: bool = False) -> None:
     """What one scheduler for all shards would do at `now`."""
     high = now + timedelta(microseconds=1)
     due = await stage_due(database, range(64), low=None, high=high, limit=1000)
     fires = [settle_due(one, now) for one in due]
-    await fire_batch(database, [fire for fire in fires if fire], now=now)
+    await fire_batch(database, [fire for fire in fires if fire], take=take, now=now)
 
 
 async def outcomes(database: Database, job: Job) -> list[tuple[datetime, str]]:

@@ -12,6 +12,7 @@ from foliot.api.idempotency import once
 from foliot.api.patience import insist, told
 from foliot.api.refusals import ExecutionNotFound
 from foliot.api.routes.executions import PREFIX, MeantExecution
+from foliot.api.schemas.executions import RedeliverBody
 from foliot.core.delivery import event_type_of, message_id_of
 from foliot.core.errors import InvalidInput
 from foliot.core.ids import ExecutionId
@@ -31,8 +32,11 @@ async def list_deliveries(visit: Visiting, execution: MeantExecution) -> Respons
 
 
 @routes.post("/redeliver", status_code=HTTPStatus.ACCEPTED)
-async def redeliver(request: Request, visit: Visiting, execution: MeantExecution) -> Response:
+async def redeliver(
+    request: Request, visit: Visiting, execution: MeantExecution, body: RedeliverBody | None = None
+) -> Response:
     """Also what was delivered, or given up. The message keeps its id."""
+    del body  # its key is read with the request's others
 
     async def work(_: UUID, __: str) -> Answer:
         if not await _find(visit, execution):

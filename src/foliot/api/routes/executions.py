@@ -63,7 +63,8 @@ async def enqueue_executions(request: Request, visit: Visiting, body: BulkBody) 
     """All of them or none; the answers are in their order."""
 
     async def work(_: UUID, mark: str) -> Answer:
-        made = await enqueue_all(Asking(visit, mark, trace_of(request)), body.executions)
+        asking = Asking(visit, mark, trace_of(request), listed_as="executions")
+        made = await enqueue_all(asking, body.executions)
         items = [
             {"execution_id": each.execution_id, "created": each.outcome is Outcome.CREATED}
             for each in made

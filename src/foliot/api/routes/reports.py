@@ -9,12 +9,14 @@ from foliot.api import reporting
 from foliot.api.answers import Answer
 from foliot.api.auth import Visit, Visiting
 from foliot.api.idempotency import once
+from foliot.api.patience import told
 from foliot.api.refusals import ExecutionNotFound
 from foliot.api.routes.executions import PREFIX, MeantExecution
 from foliot.api.schemas.executions import CompleteBody, FailBody, ProgressBody
 from foliot.core.ids import ExecutionId
 from foliot.store.execution_rows import read_executions
 from foliot.store.execution_views import execution_view
+from foliot.store.request_keys import KeptRequest
 
 routes = APIRouter(prefix=PREFIX, tags=["executions"])
 
@@ -36,9 +38,13 @@ async def complete_execution(
 
     async def work(_: UUID, __: str) -> Answer:
         await reporting.complete(visit, execution, body)
-        return await _answer(visit, execution)
+        return await told(_answer(visit, execution))
 
-    return await once(request, visit, work)
+    async def done(kept: KeptRequest) -> Answer | None:
+        completed = await reporting.was_completed(visit, execution, body, kept.created_at)
+        return await told(_answer(visit, execution)) if completed else None
+
+    return await once(request, visit, work, done=done)
 
 
 @routes.post("/{execution_id}/fail")
@@ -49,9 +55,13 @@ async def fail_execution(
 
     async def work(_: UUID, __: str) -> Answer:
         await reporting.fail(visit, execution, body)
-        return await _answer(visit, execution)
+        return await told(_answer(visit, execution))
 
-    return await once(request, visit, work)
+    async def done(kept: KeptRequest) -> Answer | None:
+        failed = await reporting.was_failed(visit, execution, body, kept.created_at)
+        return await told(_answer(visit, execution)) if failed else None
+
+    return await once(request, visit, work, done=done)
 
 
 async def _answer(visit: Visit, execution_id: ExecutionId) -> Answer:

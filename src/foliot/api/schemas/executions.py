@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from foliot.api.schemas.shape import Labels, Priority, Shape, Text, UtcTime, Word, word_of
+from foliot.api.schemas.shape import Labels, Priority, Shape, Text, TimeInReach, Word, word_of
 from foliot.core.model import ErrorType
 from foliot.store.enqueuing import BULK_MAX, Absent
 
@@ -18,7 +18,7 @@ class TriggerBody(Shape):
     payload_override: Any = Absent.ABSENT
     priority: Priority | None = None
     delay_seconds: Delay | None = None
-    run_at: UtcTime | None = None
+    run_at: TimeInReach | None = None
     idempotency_key: Text | None = None
 
 
@@ -27,7 +27,7 @@ class EnqueueItem(Shape):
     payload: Any = Absent.ABSENT
     priority: Priority | None = None
     delay_seconds: Delay | None = None
-    run_at: UtcTime | None = None
+    run_at: TimeInReach | None = None
     labels: Labels | None = None
     concurrency_key: Key | None = None
     unique_key: Key | None = None
@@ -39,6 +39,10 @@ class EnqueueBody(EnqueueItem):
 
 class BulkBody(Shape):
     executions: Annotated[list[EnqueueItem], Field(min_length=1, max_length=BULK_MAX)]
+    idempotency_key: Text | None = None
+
+
+class RedeliverBody(Shape):
     idempotency_key: Text | None = None
 
 

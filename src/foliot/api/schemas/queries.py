@@ -10,7 +10,7 @@ from foliot.api.pagination import CURSOR_CHARS_MAX, LIMIT_DEFAULT, LIMIT_MAX
 from foliot.api.schemas.shape import Priority, Shape, Text, UtcTime, Word, word_of
 from foliot.core.errors import InvalidInput
 from foliot.core.ids import DagRunId, JobId, WorkerId
-from foliot.core.model import ScheduleType, Trigger
+from foliot.core.model import ScheduleType, TargetType, Trigger
 from foliot.core.states import ExecutionState, JobState, WorkerState
 from foliot.store.execution_rows import ExecutionFilter
 from foliot.store.job_lists import JobFilter, JobOrder
@@ -95,7 +95,7 @@ class JobQuery(LabelledQuery):
     tag: Words = Field(default_factory=list)
     name: Word | None = None
     queue: Word | None = None
-    target_type: Annotated[str, Field(max_length=20)] | None = None
+    target_type: Annotated[TargetType, word_of(TargetType)] | None = None
     schedule_type: Annotated[ScheduleType, word_of(ScheduleType)] | None = None
     created_by: Word | None = None
     search: Word | None = None
@@ -112,7 +112,7 @@ class JobQuery(LabelledQuery):
             labels=self.labels(),
             name_prefix=self.name,
             queue=self.queue,
-            target_type=self.target_type.upper() if self.target_type else None,
+            target_type=self.target_type,
             schedule_type=self.schedule_type,
             created_by=self.created_by,
             search=self.search,

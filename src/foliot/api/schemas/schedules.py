@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from foliot.api.aliases import expand_schedule
-from foliot.api.schemas.shape import Shape, Text, Time, UtcTime, Word, taken_as_utc, word_of
+from foliot.api.schemas.shape import Shape, Text, Time, TimeInReach, Word, taken_as_utc, word_of
 from foliot.core.errors import InvalidSchedule
 from foliot.core.ids import JobId
 from foliot.core.model import (
@@ -68,7 +68,7 @@ class ScheduleBody(Shape):
 
 class PreviewBody(Shape):
     schedule: ScheduleBody
-    after: UtcTime | None = None
+    after: TimeInReach | None = None
     count: Annotated[int, Field(ge=1, le=PREVIEW_FIRES_MAX)] = 10
 
     @model_validator(mode="before")

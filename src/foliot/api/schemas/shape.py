@@ -16,8 +16,11 @@ from pydantic_core import PydanticCustomError
 
 from foliot.core.errors import InvalidInput
 from foliot.core.priorities import parse_priority
+from foliot.core.schedule.check import YEARS
+from foliot.core.storable import clean_text
 
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_NAME_CHARS_MAX: Final = 100
 
 
 class Shape(BaseModel):
@@ -50,10 +53,11 @@ class Shape(BaseModel):
 
 def unknown_field(name: str, known: Iterable[str]) -> PydanticCustomError:
     names = sorted(known)
-    close = get_close_matches(name, names, n=1)
+    shown = clean_text(name, _NAME_CHARS_MAX)  # half of a surrogate pair cannot be told
+    close = get_close_matches(shown, names, n=1)
     hint = f"did you mean {close[0]}?" if close else _listed("known are", names)
     return PydanticCustomError(
-        "unknown_field", "there is no such field", {"name": name[:100], "hint": hint}
+        "unknown_field", "there is no such field", {"name": shown, "hint": hint}
     )
 
 
@@ -106,6 +110,16 @@ def taken_as_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value
 
 
+def _in_reach(value: datetime) -> datetime:
+    if value.year not in YEARS:
+        raise PydanticCustomError(
+            "out_of_reach",
+            "lies in the year {year}",
+            {"year": value.year, "hint": f"use a time from {YEARS.start} to {YEARS.stop - 1}"},
+        )
+    return value
+
+
 def is_storable_text(value: str) -> bool:
     return _UNSTORABLE.search(value) is None
 
@@ -133,5 +147,7 @@ Word = Annotated[Text, Field(min_length=1, max_length=200)]
 Address = Annotated[Text, Field(max_length=4000)]
 Time = Annotated[datetime, BeforeValidator(_time), AfterValidator(_in_utc)]
 UtcTime = Annotated[Time, AfterValidator(taken_as_utc)]
+# What is counted from, either way: at the ends of the calendar there would be no time left for it.
+TimeInReach = Annotated[UtcTime, AfterValidator(_in_reach)]
 Priority = Annotated[int, BeforeValidator(_priority)]
 Labels = Annotated[dict[Word, Annotated[Text, Field(max_length=1000)]], Field(max_length=64)]

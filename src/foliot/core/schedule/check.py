@@ -24,7 +24,7 @@ JITTER_SECONDS_MAX: Final = 86_400.0
 MISFIRE_MAX_RUNS_MAX: Final = 10_000
 AFTER_JOBS_MAX: Final = 1_000
 _COUNT_MAX: Final = 2**31 - 1
-_YEARS: Final = range(1970, 9000)
+YEARS: Final = range(1970, 9000)
 
 _RECURRING: Final = frozenset({ScheduleType.CRON, ScheduleType.INTERVAL})
 _TIMED: Final = _RECURRING | {ScheduleType.ONE_TIME, ScheduleType.DELAYED}
@@ -94,11 +94,11 @@ def _check_times(schedule: Schedule) -> None:
             raise InvalidSchedule(
                 "has no UTC offset", field=field, hint="add one: 2027-01-01T09:00:00Z"
             )
-        if value.year not in _YEARS:
+        if value.year not in YEARS:
             raise InvalidSchedule(
                 f"lies in the year {value.year}",
                 field=field,
-                hint=f"use a time from {_YEARS.start} to {_YEARS.stop - 1}",
+                hint=f"use a time from {YEARS.start} to {YEARS.stop - 1}",
             )
     start, end = schedule.start_at, schedule.end_at
     if start is not None and end is not None and start >= end:

@@ -10,17 +10,22 @@ from datetime import datetime, timedelta
 
 from foliot.core.ids import JobId, microseconds
 from foliot.core.model import Schedule
+from foliot.core.schedule.timeline import TICK
+
+
+def window(schedule: Schedule, instant: datetime, next_instant: datetime | None) -> timedelta:
+    """How long after `instant` the jitter may hold its execution back."""
+    jitter = timedelta(seconds=schedule.jitter_seconds)
+    return jitter if next_instant is None else min(jitter, next_instant - instant)
 
 
 def available_at(
     schedule: Schedule, job_id: JobId, instant: datetime, next_instant: datetime | None
 ) -> datetime:
-    """When the execution of `instant` may start: in [instant, instant + jitter)."""
-    window = round(schedule.jitter_seconds * 1_000_000)
-    if next_instant is not None:
-        window = min(window, microseconds(next_instant) - microseconds(instant))
-    if window <= 1:
+    """When the execution of `instant` may start: in [instant, instant + window)."""
+    length = window(schedule, instant, next_instant) // TICK
+    if length <= 1:
         return instant
     digest = hashlib.blake2b(job_id.bytes, digest_size=8, person=b"foliot-jitter")
     digest.update(b"%d" % microseconds(instant))
-    return instant + timedelta(microseconds=int.from_bytes(digest.digest(), "big") % window)
+    return instant + timedelta(microseconds=int.from_bytes(digest.digest(), "big") % length)

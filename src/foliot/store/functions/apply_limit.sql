@@ -6,9 +6,10 @@
 -- index: executions_pkey, executions_job
 --
 -- A tenant's rows are found by walking over all, in the order of their ids; a job's by its own index. Rows in
--- use by others are passed over: there is a second walk. `last` is where to go on, null at the end.
-create or replace function foliot.apply_limit(p_key text, p_after uuid, p_batch integer)
-returns table (changed bigint, last uuid)
+-- use by others are passed over, and `passed_over` tells that there were some: a walk must come back for them.
+-- `last` is where to go on, null at the end. `keys:<job>` is no key: it stands for all that the job's rows name.
+create or replace function foliot.apply_limit(p_key text, p_after uuid, p_batch integer, p_now timestamptz)
+returns table (changed bigint, last uuid, passed_over boolean, queues text[])
 language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -20,6 +21,10 @@ declare
   subject uuid := split_part(p_key, ':', 2)::uuid;
   page uuid[];
 begin
+  if kind = 'keys' then
+    return query select a.* from foliot.apply_key_limit(subject, p_batch, p_now) a;
+    return;
+  end if;
   page := case kind
     when 'tenant' then array(
       select e.id from foliot.executions e
@@ -42,6 +47,13 @@ begin
               for no key update skip locked));
   get diagnostics changed = row_count;
   last := page[p_batch];
+  passed_over := case
+    when kind = 'tenant' then exists (
+      select from foliot.executions e
+       where e.id = any(page) and e.tenant_id = subject and (p_key = any(e.limit_keys)) is not true)
+    else last is null and exists (
+      select from foliot.executions e
+       where e.job_id = subject and (p_key = any(e.limit_keys)) is not true) end;
   return next;
 end
 $$;

@@ -15,7 +15,8 @@
 -- let go by an end that came in between, and a slot would seem to be taken twice.
 --
 -- A worker of one tenant walks along that tenant's flows alone. It passes over lower ranks of others,
--- so it moves the lane's clock only up to the lane's first row: what others may still take.
+-- so it moves the lane's clock only up to the lane's first row: what others may still take. What was left
+-- behind it may find by the mark of another lane; then the clock of its own stays.
 --
 -- How many run in a queue at once is kept here, where turns are by rank: handed out before, its slots
 -- would go to whoever fills the queue. What is under a rate is noted with the time of its claim.
@@ -106,14 +107,14 @@ begin
      group by k.key),
   told as (
     insert into foliot.queue_clocks (queue, lane_id, virtual_time, at)
-    select p_queue, c.lane_id,
-           case when own_tenant is null then c.highest
-                else (select e.rank from foliot.executions e
-                       where e.lane_id = c.lane_id and e.worker_id is null and e.rank is not null
-                         and e.rank >= (select l.low from lanes l where l.lane_id = c.lane_id)
-                       order by e.rank limit 1) end, (select t.at from clock t)
-      from (select c.lane_id, max(c.rank) as highest from claimed c group by c.lane_id) c
-        on conflict do nothing)
+    select p_queue, m.lane_id, m.virtual_time, (select t.at from clock t)
+      from (select c.lane_id, case when own_tenant is null then c.highest else (
+                    select e.rank from foliot.executions e
+                     where e.lane_id = c.lane_id and e.worker_id is null and e.rank is not null
+                       and e.rank >= (select l.low from lanes l where l.lane_id = c.lane_id)
+                     order by e.rank limit 1) end as virtual_time
+              from (select c.lane_id, max(c.rank) as highest from claimed c group by c.lane_id) c) m
+     where m.virtual_time is not null on conflict do nothing)
   select c.id, c.fence, c.rank from claimed c order by c.rank;
 end
 $$;

@@ -1,5 +1,5 @@
 -- purpose: the concurrency key among the limits of an execution, or null
--- caller: function as_attempt, function as_dead_letter
+-- caller: function apply_key_limit, function as_attempt, function as_dead_letter
 -- transition: none
 -- fence: none
 -- index: none

@@ -5,7 +5,7 @@
 -- index: jobs_pkey, executions_unique_key, executions_pkey, attempts_identity, limits_pkey
 --
 -- All of it or nothing: a job that is not there fails the request (FL404, the job in the hint). Jobs are
--- locked against deletion, then limits, as by a change of the job, then flows: nobody waits for a change
+-- locked against deletion, each in turn, then limits, as by a change of the job, then flows: nobody waits for a change
 -- while holding a flow.
 --
 -- `outcome` is CREATED; EXISTS, a live execution has the unique key; FILLED, the instant has an execution;
@@ -20,8 +20,7 @@ create or replace function foliot.enqueue(
   p_retry_ofs uuid[], p_trace_ids text[], p_now timestamptz
 ) returns table (id uuid, outcome text, replayed boolean)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_custom_plan
-as $$
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_custom_plan as $$
 declare
   answer jsonb;
   missing uuid;
@@ -38,6 +37,7 @@ begin
                                                string_to_array(answer ->> 'outcomes', ' ')) a(id, outcome);
     return;
   end if;
+  perform foliot.lock_turns(p_job_ids, true);
   with locked as materialized (
     select j.id, j.queue from foliot.jobs j
      where j.id = any(p_job_ids) and j.tenant_id = p_tenant_id and j.status <> 'DELETED'

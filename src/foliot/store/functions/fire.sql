@@ -18,12 +18,12 @@ create or replace function foliot.fire(
   p_skip_jobs integer[], p_skip_froms timestamptz[], p_skip_tos timestamptz[], p_skip_counts bigint[],
   p_skip_reasons text[], p_take boolean, p_replace boolean, p_now timestamptz, p_as_of timestamptz
 ) returns table (jobs integer[], fired integer[])
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto
-as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = auto as $$
 declare
   moment timestamptz;
   limited text[] := foliot.tenant_keys(p_flow_tenant_ids);
 begin
+  if p_take then perform foliot.lock_turns(p_job_ids, false); end if;
   if p_take then perform from foliot.jobs j where j.id = any(p_job_ids) order by j.id for no key update; end if;
   if p_flow_queues is not null then perform foliot.lock_flows(p_flow_queues, p_flow_tenant_ids); end if;
   moment := coalesce(p_now, clock_timestamp());

@@ -1,5 +1,6 @@
 -- purpose: let one transaction at a time rank the rows of a queue and tenant; ends with the transaction
--- caller: function admit, function enqueue, function fire, function release, function release_overlaps
+-- caller: function admit, function apply_key_limit, function enqueue, function fire, function release,
+--   function release_overlaps
 -- transition: none
 -- fence: none
 -- index: none

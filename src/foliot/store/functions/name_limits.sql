@@ -1,5 +1,5 @@
--- purpose: keep the limits that a request names until it ends, and write those that are new or differ
--- caller: function enqueue
+-- purpose: keep the limits that are named until the transaction ends, and write those that are new or differ
+-- caller: function apply_key_limit, function enqueue
 -- transition: none
 -- fence: limits_pkey
 -- index: limits_pkey

@@ -1,5 +1,5 @@
 -- purpose: give rows their ranks, in the order given, and make them claimable; the rule of core.rank
--- caller: function admit, function release, function release_overlaps
+-- caller: function admit, function apply_key_limit, function release, function release_overlaps
 -- transition: execution RELEASE: PENDING -> QUEUED, execution RELEASE: RETRYING -> QUEUED,
 --   execution RELEASE: WAITING -> QUEUED
 -- fence: none

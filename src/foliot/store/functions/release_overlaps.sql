@@ -6,7 +6,8 @@
 --
 -- The job's row is locked before its executions are looked at, as a fire does, so that no two start one
 -- each. A scheduled execution that waits for a slot or a breaker is under way too; only those held for
--- the same reason are not. Jobs are walked by id, `p_jobs` a call; `last` is null at the end.
+-- the same reason are not. Under ALLOW nothing stands in its way any more, and something always may be under
+-- way: what an earlier policy held starts all the same. Jobs are walked by id, `p_jobs` a call; `last` is null at the end.
 create or replace function foliot.release_overlaps(p_after uuid, p_jobs integer, p_now timestamptz)
 returns table (released uuid[], last uuid)
 language plpgsql
@@ -51,9 +52,10 @@ begin
           order by e.scheduled_time, e.id limit 1
             for no key update skip locked) h
    where h.available_at <= moment
-     and not exists (select from foliot.executions o
-                      where o.job_id = x.job_id and o.trigger in ('SCHEDULE', 'AFTER')
-                        and o.hold is distinct from 'OVERLAP');
+     and ((select j.overlap_policy from foliot.jobs j where j.id = x.job_id) = 'ALLOW'
+          or not exists (select from foliot.executions o
+                          where o.job_id = x.job_id and o.trigger in ('SCHEDULE', 'AFTER')
+                            and o.hold is distinct from 'OVERLAP'));
   update foliot.executions e set hold = 'LIMIT' where e.ctid = any(limited);
   return query
   select array(select foliot.queue_up(ready, moment)) || limited_ids, next_job;

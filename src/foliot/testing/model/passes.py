@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from foliot.core.ids import ExecutionId, WorkerId
+from foliot.core.model import OverlapPolicy
 from foliot.core.states import ExecutionState, WorkerState
 from foliot.store.workers import SILENT_SECONDS_MAX
 from foliot.testing.model.ranks import let_go, queue_up
@@ -37,12 +38,15 @@ def release(model: StoreModel, rows: Sequence[Row]) -> tuple[int, int]:
 
 
 def startable(model: StoreModel, now: datetime) -> dict[ExecutionId, Row]:
-    """The oldest held execution of each job that has nothing else under way, in their order."""
+    """The oldest held execution of each job that has nothing else under way or allows overlaps by
+    now, in their order."""
     heads = []
     for job_id in {row.job_id for row in model.live.values() if row.hold == "OVERLAP"}:
         rows = model.of_job(job_id)
         oldest = min((row for row in rows if row.hold == "OVERLAP"), key=_age)
-        if all(row.hold == "OVERLAP" for row in rows) and oldest.available_at <= now:
+        allows = model.jobs[job_id].job.schedule.overlap_policy is OverlapPolicy.ALLOW
+        is_free = allows or all(row.hold == "OVERLAP" for row in rows)
+        if is_free and oldest.available_at <= now:
             heads.append(oldest)
     return {row.execution_id: row for row in sorted(heads, key=_age)}
 

@@ -1,4 +1,4 @@
--- purpose: a walk for a limit is over; after the last one nothing is left to do for it
+-- purpose: a walk for a limit is over; if it was the last, nothing is left to do for it
 -- caller: store.limit_changes
 -- transition: none
 -- fence: changed_at

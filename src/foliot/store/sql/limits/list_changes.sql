@@ -10,4 +10,4 @@ select c.key, c.changed_at, t.settled <= t.now as is_last
        select coalesce($1::timestamptz, statement_timestamp()) as now,
               c.changed_at + make_interval(secs => $2::float8) as settled) t
  where c.walked_at is null or t.settled <= t.now
- order by c.key limit $3::integer;
+ order by c.walked_at nulls first, c.key limit $3::integer;

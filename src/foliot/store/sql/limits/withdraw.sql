@@ -1,4 +1,4 @@
--- purpose: take slots back from rows that nobody is there to claim; how many
+-- purpose: take slots back from rows that nobody is there to claim, or that a full queue has no place for; how many
 -- caller: store.admitting
 -- transition: execution HOLD: QUEUED -> WAITING
 -- fence: worker_id is null, rank is not null
