@@ -18,8 +18,8 @@ from foliot.runtime.health import Starting
 from foliot.runtime.service import beside, collect_rarely, run, stop_signals, until
 from foliot.scheduler.service import Connections, SchedulerService
 from foliot.settings import Settings
-from foliot.store.connecting import wait_until_reachable
 from foliot.store.database import Database
+from foliot.store.opening import open_all
 from foliot.store.shards import Scheduler
 from foliot.wiring.connections import connection_options, required_url
 from foliot.wiring.health import serve_health
@@ -52,15 +52,14 @@ async def _work(settings: Settings, url: str, clock: Clock) -> None:
     options = connection_options(settings, "foliot scheduler")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(serve_health(settings, readiness))
-        await wait_until_reachable(url, clock, options=options)
-        leases, firing, trades = [
-            await stack.enter_async_context(
-                Database(url, replace(options, max_connections=most, warn=not number))
-            )
-            for number, most in enumerate(
-                (LEASE_CONNECTIONS, FIRING_CONNECTIONS, TRADE_CONNECTIONS)
-            )
+        sizes = (LEASE_CONNECTIONS, FIRING_CONNECTIONS, TRADE_CONNECTIONS)
+        leases, firing, trades = ways = [
+            Database(url, replace(options, max_connections=most, warn=not number))
+            for number, most in enumerate(sizes)
         ]
+        for way in ways:
+            stack.push_async_callback(way.close)
+        await open_all(ways, url, options, clock)
         await wait_until_migrated(leases, clock)
         node = Scheduler(SchedulerId(fresh_id()), socket.gethostname(), __version__)
         transport = hearing_transport(settings, url, trades, clock, "foliot scheduler hints")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from foliot.runtime.clock import Clock
-from foliot.store.connecting import ConnectionOptions, wait_until_reachable
+from foliot.store.connecting import ConnectionOptions
 from foliot.store.database import Database
-from foliot.store.errors import DatabaseUnreachable
+from foliot.store.opening import open_all
 
 # A worker is dead after fifteen seconds of silence, and beats every five.
 BEAT_ANSWER_SECONDS: Final = 3.0
@@ -45,20 +45,8 @@ async def open_lines(url: str, options: ConnectionOptions, clock: Clock) -> Asyn
     brief = replace(quiet, command_seconds=BEAT_ANSWER_SECONDS, acquire_seconds=BEAT_ANSWER_SECONDS)
     lines = [Database(url, each) for each in (few, quiet, brief, quiet, quiet)]
     try:
-        await _open(lines, url, options, clock)
+        await open_all(lines, url, options, clock)
         yield Lines(*lines)
     finally:
         closing = (line.close(within_seconds=CLOSE_SECONDS) for line in lines)
         await asyncio.gather(*closing)
-
-
-async def _open(lines: list[Database], url: str, options: ConnectionOptions, clock: Clock) -> None:
-    while True:
-        await wait_until_reachable(url, clock, options=options)
-        try:
-            for line in lines:
-                await line.close()
-                await line.open()
-        except DatabaseUnreachable:
-            continue
-        return
