@@ -93,7 +93,7 @@ def _is_explained(history: History, id_: UUID, effect: Effect) -> bool:
 
 def is_taken_by_fault(history: History, hold: Hold, effect: Effect) -> bool:
     """By one of the database or of the node that held it; if that is forgotten, of any."""
-    if hold.event not in TAKEN_BY:
+    if hold.event not in TAKEN_BY and not _is_ended_as_overdue(history, hold):
         return False
     node = history.node_of.get(hold.worker_id)
     begun, seen = hold.claim["claimed_at"], history.at(effect.monotonic)
@@ -102,6 +102,14 @@ def is_taken_by_fault(history: History, hold: Hold, effect: Effect) -> bool:
         for fault in history.faults
         if node is None or fault.victim in ("", node)
     )
+
+
+def _is_ended_as_overdue(history: History, hold: Hold) -> bool:
+    """Whether it is tried again because its time was over. A node that is frozen cannot say so, or
+    stop it: a scheduler does, and the hand goes on when the node does."""
+    attempts = history.attempts.get(hold.claim["id"], [])
+    errors = [(row["error"] or {}).get("type") for row in attempts if _is_of(row, hold)]
+    return hold.event == "RETRY" and errors == ["TIMEOUT"]
 
 
 def _check_done(history: History, row: Row, effects: Sequence[Effect], findings: Findings) -> None:

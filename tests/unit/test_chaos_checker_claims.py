@@ -183,6 +183,28 @@ def test_only_the_database_or_the_node_that_held_it_explains_it(
     assert (title in titles(story, "effects-fenced")) is not right
 
 
+@pytest.mark.parametrize(
+    ("error", "frozen", "right"),
+    [
+        ("TIMEOUT", "worker-1", True),
+        ("TIMEOUT", "worker-2", False),
+        ("HANDLER_ERROR", "worker-1", False),
+    ],
+)
+def test_what_others_ended_because_its_time_was_over_may_come_late(
+    error: str, frozen: str, right: bool
+) -> None:
+    story, told = begun()
+    told.claim(1.1).tell("begun", 1.2)
+    story.fault("stop worker", frozen, 1.3, 18)
+    told.leave(9, "RETRY")
+    story.attempts[0]["error"] = {"type": error}
+    told.release(9.1).claim(9.2, OTHER_WORKER).tell("begun", 9.3).tell("done", 9.4).end(9.5)
+    told.tell("cancelled", 18.1, fence=1)
+    title = "an older fence after a newer one, and no fault took the older hold away"
+    assert (title in titles(story, "effects-fenced")) is not right
+
+
 def test_of_a_worker_that_is_forgotten_any_fault_may_be_the_one() -> None:
     story, told = lost()
     told.tell("done", 24.5, fence=1)
