@@ -26,7 +26,7 @@ COVERED_WITHIN: Final = timedelta(seconds=10 + 10 + 3)
 # It looks each second; over a slow network (0.4 s there and back) a pass takes up to 4 s. A busy
 # machine that lets it stand still for 5 s makes it watch anew for 10 s: once, not again and again.
 TAKEN_WITHIN: Final = timedelta(seconds=10 + 5)
-# In 20 min with half as many faults more than usual, 28 s was the longest of 4,995 such times, with
+# In 40 min with half as many faults more than usual, 35 s was the longest of 9,975 such times, with
 # outages of the database: what takes so much longer is lost, whatever happened.
 LOST_AFTER: Final = timedelta(minutes=2)
 _SCHEDULER: Final = "scheduler"
